@@ -1,0 +1,70 @@
+"""Decision trees from sensitive tables, published with proven differential privacy."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from privet.errors import (
+        BudgetExceeded,
+        PrivacyLeakWarning,
+        PrivetError,
+    )
+    from privet.estimators import DiffPID3Classifier
+    from privet.model import Model, PrivacyCard, load
+    from privet.privacy import Budget, Ledger, LedgerStore
+    from privet.schema import Categorical, Numeric, Schema
+    from privet.tables import Cells, PrivateTable
+    from privet.tree import Tree
+
+__version__ = "0.1.0"
+
+# Names are loaded on first use: scikit-learn alone takes a second, and `privet --help` needs none.
+_HOME = {
+    "Budget": "privet.privacy",
+    "BudgetExceeded": "privet.errors",
+    "Categorical": "privet.schema",
+    "Cells": "privet.tables",
+    "DiffPID3Classifier": "privet.estimators",
+    "Ledger": "privet.privacy",
+    "LedgerStore": "privet.privacy",
+    "Model": "privet.model",
+    "Numeric": "privet.schema",
+    "PrivacyCard": "privet.model",
+    "PrivacyLeakWarning": "privet.errors",
+    "PrivateTable": "privet.tables",
+    "PrivetError": "privet.errors",
+    "Schema": "privet.schema",
+    "Tree": "privet.tree",
+    "load": "privet.model",
+}
+
+__all__ = [
+    "Budget",
+    "BudgetExceeded",
+    "Categorical",
+    "Cells",
+    "DiffPID3Classifier",
+    "Ledger",
+    "LedgerStore",
+    "Model",
+    "Numeric",
+    "PrivacyCard",
+    "PrivacyLeakWarning",
+    "PrivateTable",
+    "PrivetError",
+    "Schema",
+    "Tree",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'privet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,286 @@
+"""Split scores with data-free sensitivities, in exact integers.
+
+Every criterion here is the smallest total loss of a region, ``L(S) = min_theta sum loss(y, theta)``
+with ``0 <= loss <= M``. Adding a record then never lowers L and raises it by at most M, for any
+region, any number of classes and any table (``docs/proofs/criteria.md``; privacy.md, sections 1
+and 2). A split's loss is the sum over its children, of which a record reaches one. So the score
+``-loss`` is *monotone*: a selection needs only :attr:`Criterion.spread`, without a factor of two.
+
+Floating point would break both properties (Casacuberta et al. 2022), so losses are integers in
+units of ``1 / scale``. Where a logarithm is needed, its rounding error is bounded and the bound is
+part of the spread. Regions hold fewer than 2^31 records.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.errors import BudgetError
+
+Integers = NDArray[np.int64]
+
+#: Most records a table may hold: products of two counts then fit in 64 bits.
+MAX_ROWS = 2**31 - 1
+
+#: Steps of the fixed-point grid on which a target's moments are summed.
+TARGET_STEPS = 2**15
+
+
+class Criterion(ABC):
+    """The loss of a region, as an integer, with a bound on what one record can change.
+
+    Attributes
+    ----------
+    name : str
+        What people call it.
+    statistic : str
+        What a region is described by: ``"class_counts"`` (one count per class), ``"moments"``
+        (count, sum and sum of squares of a target in 0..2^15), or ``"target_counts"`` (one count
+        per step of a target grid).
+    monotone : bool
+        Whether adding a record never lowers the exact loss.
+    scale : int
+        Units per one: ``losses / scale`` is the loss in natural units.
+    """
+
+    name: ClassVar[str]
+    statistic: ClassVar[str] = "class_counts"
+    monotone: ClassVar[bool] = True
+    scale: int
+
+    @abstractmethod
+    def losses(self, statistics: NDArray[Any]) -> Integers:
+        """Return the loss of every region; the last axis of the input describes one region."""
+
+    @property
+    @abstractmethod
+    def spread(self) -> int:
+        """Bound on how far apart the changes of two splits' losses are, per added record."""
+
+
+@dataclass(frozen=True)
+class Gini(Criterion):
+    """Records times Gini impurity: ``n - sum n_c^2 / n``. A record changes it by less than 2."""
+
+    name: ClassVar[str] = "gini"
+    scale: ClassVar[int] = 2**20  # type: ignore[misc]
+
+    def losses(self, statistics: NDArray[Any]) -> Integers:
+        """See :class:`Criterion`. Exact floor of ``scale * loss``; a floor keeps monotonicity."""
+        counts = np.asarray(statistics, dtype=np.int64)
+        rows = counts.sum(axis=-1)
+        divisor = np.maximum(rows, 1)
+        whole, rest = np.divmod(rows * rows - (counts * counts).sum(axis=-1), divisor)
+        return np.asarray(whole * self.scale + rest * self.scale // divisor)
+
+    @property
+    def spread(self) -> int:
+        """``2 * scale``: the loss changes by 2N/(N+1) at most, and floors by its ceiling."""
+        return 2 * self.scale
+
+
+@dataclass(frozen=True)
+class Max(Criterion):
+    """Records outside the majority: ``n - max n_c``. A record changes it by 0 or 1."""
+
+    name: ClassVar[str] = "max"
+    scale: ClassVar[int] = 1  # type: ignore[misc]
+
+    def losses(self, statistics: NDArray[Any]) -> Integers:
+        """See :class:`Criterion`."""
+        counts = np.asarray(statistics, dtype=np.int64)
+        return np.asarray(counts.sum(axis=-1) - counts.max(axis=-1))
+
+    @property
+    def spread(self) -> int:
+        """1."""
+        return 1
+
+
+#: Units per bit of the entropies, and a bound on the rounding error of one computed term
+#: ``x log2 x``, in units: with x < 2^31 it is below 2^36, whose ulp is 2^-17, half a unit. The
+#: logarithm is off by 4 ulp at most, product and sum by less than 3, rounding by half a unit.
+_ENTROPY_SCALE = 2**16
+_TERM_ERROR = 5
+
+
+@dataclass(frozen=True)
+class Entropy(Criterion):
+    """Records times entropy, in bits, with a public bound on the size of a region.
+
+    The paper's InfoGain. The loss is ``F(n) - sum F(n_c)`` with ``F(x) = x log2 x`` up to
+    ``n_max`` and continued by its last step beyond. F is convex and its steps lie in
+    ``[0, F(n_max) - F(n_max - 1)]``, so the bound on the change holds for *every* table: a table
+    larger than ``n_max`` costs accuracy, never privacy.
+
+    Parameters
+    ----------
+    n_max : int
+        Public bound on the number of records. The spread grows as its logarithm.
+    """
+
+    name: ClassVar[str] = "entropy"
+    scale: ClassVar[int] = _ENTROPY_SCALE  # type: ignore[misc]
+    n_max: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n_max, bool) or not isinstance(self.n_max, int | np.integer):
+            raise BudgetError("n_max must be a whole number: a public bound on the rows")
+        if not 2 <= self.n_max <= MAX_ROWS:
+            raise BudgetError(f"n_max must lie between 2 and {MAX_ROWS}")
+
+    @property
+    def _last_step(self) -> float:
+        bound = int(self.n_max)
+        return bound * math.log2(bound) - (bound - 1) * math.log2(bound - 1)
+
+    def _terms(self, counts: Integers) -> Integers:
+        inside = np.minimum(counts, self.n_max).astype(np.float64)
+        terms = inside * np.log2(np.maximum(inside, 1.0))
+        terms += np.maximum(counts - self.n_max, 0) * self._last_step
+        return np.rint(terms * self.scale).astype(np.int64)
+
+    def losses(self, statistics: NDArray[Any]) -> Integers:
+        """See :class:`Criterion`."""
+        counts = np.asarray(statistics, dtype=np.int64)
+        return np.asarray(self._terms(counts.sum(axis=-1)) - self._terms(counts).sum(axis=-1))
+
+    @property
+    def spread(self) -> int:
+        """The last step of F, and the rounding of the four terms that a record changes, twice."""
+        return math.ceil(self._last_step * self.scale) + 1 + 8 * _TERM_ERROR
+
+
+@dataclass(frozen=True)
+class ClippedEntropy(Criterion):
+    """Records times cross entropy to the best class shares that are all at least ``floor``.
+
+    Needs no bound on the rows: no record costs more than ``log2(1 / floor)`` bits.
+
+    Parameters
+    ----------
+    floor : float, default=0.02
+        Smallest share; ``classes * floor`` must not exceed one.
+    classes : int, default=2
+        The number of classes.
+    """
+
+    name: ClassVar[str] = "clipped_entropy"
+    scale: ClassVar[int] = _ENTROPY_SCALE  # type: ignore[misc]
+    floor: float = 0.02
+    classes: int = 2
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.floor, float) or not 2.0**-30 <= self.floor <= 0.5:
+            raise BudgetError("floor must be a share between 2^-30 and 0.5")
+        if self.classes * self.floor > 1:
+            raise BudgetError("the floor is too high for that many classes")
+
+    def losses(self, statistics: NDArray[Any]) -> Integers:
+        """See :class:`Criterion`."""
+        counts = np.asarray(statistics, dtype=np.float64)
+        classes = counts.shape[-1]
+        if classes != self.classes:
+            raise BudgetError("the criterion was made for another number of classes")
+        # Classes in falling order; if the j largest are above the floor, they share what the
+        # others leave, in proportion. The right j is the one of least loss among the feasible ones.
+        ordered = -np.sort(-counts, axis=-1)
+        rows = ordered.sum(axis=-1)
+        heads = np.cumsum(ordered, axis=-1)
+        best = np.full(rows.shape, np.inf)
+        bits = -math.log2(self.floor)
+        entropy_part = np.cumsum(ordered * np.log2(np.maximum(ordered, 1.0)), axis=-1)
+        for j in range(classes):
+            share = 1.0 - self.floor * (classes - 1 - j)
+            head = heads[..., j]
+            loss = (
+                (rows - head) * bits
+                + head * np.log2(np.maximum(head, 1.0))
+                - entropy_part[..., j]
+                - head * math.log2(share)
+            )
+            smallest = ordered[..., j] * share
+            best = np.where((smallest >= self.floor * head) & (loss < best), loss, best)
+        return np.rint(best * self.scale).astype(np.int64)
+
+    @property
+    def spread(self) -> int:
+        """``log2(1 / floor)`` bits, and the rounding error of two losses before and after.
+
+        A loss has four terms below 2^36 besides a running sum over the classes, each off by at
+        most 4 ulp of half a unit, and the sum by half a unit per class.
+        """
+        error = 12 + self.classes
+        return math.ceil(-math.log2(self.floor) * self.scale) + 1 + 4 * error
+
+
+@dataclass(frozen=True)
+class SSE(Criterion):
+    """Sum of squared distances to the mean of a target on the grid 0..2^15.
+
+    Regions are described by (count, sum, sum of squares). A record changes the loss by at most the
+    squared width of the grid.
+    """
+
+    name: ClassVar[str] = "sse"
+    statistic: ClassVar[str] = "moments"
+    scale: ClassVar[int] = TARGET_STEPS**2  # type: ignore[misc]
+
+    def losses(self, statistics: NDArray[Any]) -> Integers:
+        """See :class:`Criterion`. Exact floor of ``Q - S^2 / n`` in 64-bit integers."""
+        moments = np.asarray(statistics, dtype=np.int64)
+        rows, total, squares = moments[..., 0], moments[..., 1], moments[..., 2]
+        divisor = np.maximum(rows, 1)
+        mean, rest = np.divmod(total, divisor)
+        # S^2 / n = n mean^2 + 2 mean rest + rest^2 / n, and floor(-x) = -ceil(x).
+        fraction = -(-(rest * rest) // divisor)
+        return np.asarray(squares - rows * mean * mean - 2 * mean * rest - fraction)
+
+    @property
+    def spread(self) -> int:
+        """The squared width of the target's grid."""
+        return TARGET_STEPS**2
+
+
+@dataclass(frozen=True)
+class SAD(Criterion):
+    """Sum of absolute distances to the median of a target on a grid.
+
+    Regions are described by the number of records at each of ``steps + 1`` grid values.
+
+    Parameters
+    ----------
+    steps : int
+        The width of the grid: values are 0..steps.
+    """
+
+    name: ClassVar[str] = "sad"
+    statistic: ClassVar[str] = "target_counts"
+    steps: int = 255
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.steps, int) or not 1 <= self.steps <= 2**16:
+            raise BudgetError("steps must be a whole number between 1 and 65536")
+
+    @property
+    def scale(self) -> int:  # type: ignore[override]
+        """The width of the target is ``steps`` units."""
+        return self.steps
+
+    def losses(self, statistics: NDArray[Any]) -> Integers:
+        """See :class:`Criterion`. Between neighbouring values, min(left, right) records differ."""
+        counts = np.asarray(statistics, dtype=np.int64)
+        left = np.cumsum(counts, axis=-1)[..., :-1]
+        right = counts.sum(axis=-1)[..., None] - left
+        return np.asarray(np.minimum(left, right).sum(axis=-1))
+
+    @property
+    def spread(self) -> int:
+        """The width of the target's grid."""
+        return self.steps

@@ -1,0 +1,204 @@
+"""What all estimators share: reading input, paying, and the card. The algorithms are elsewhere."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_feature_names,
+    assert_all_finite,
+    check_is_fitted,
+    column_or_1d,
+)
+
+from privet.errors import BudgetError, ColumnTypeError, DataError, SchemaError
+from privet.frames import Columns, as_series
+from privet.model import Model, PrivacyCard, class_array
+from privet.privacy import Budget, LedgerStore
+from privet.schema import Schema
+from privet.tables import PrivateTable
+from privet.tree import Tree
+
+#: Deeper trees than this are refused: no budget feeds so many levels.
+MAX_DEPTH = 64
+
+
+class PrivateTreeEstimator(ClassifierMixin, BaseEstimator):
+    """Base of the classifiers that end in one tree.
+
+    A subclass has parameters ``epsilon``, ``schema``, ``ledger`` and ``random_state``, checks its
+    other parameters in :meth:`_check_parameters`, and learns in :meth:`_learn`.
+    """
+
+    learner: ClassVar[str]
+
+    epsilon: float
+    schema: Schema | None
+    ledger: LedgerStore | str | Path | None
+    random_state: Any
+
+    @abstractmethod
+    def _check_parameters(self, schema: Schema) -> dict[str, Any]:
+        """Return what :meth:`_learn` needs, or raise, before anything is read or spent."""
+
+    @abstractmethod
+    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+        """Learn a tree within the table's budget."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from a sensitive table, spending at most ``epsilon``.
+
+        Parameters
+        ----------
+        X : pandas, polars or pyarrow table, or array of shape (rows, features)
+            The features. Columns are found by name; an array's are taken in the schema's order.
+        y : column, optional
+            The classes. If not given, the schema's target column of ``X``.
+
+        Returns
+        -------
+        self
+        """
+        budget = Budget(self.epsilon)
+        store = _open_store(self.ledger)
+        columns = Columns.of(X)
+        y = self._target(X, y)
+        schema = self._schema(X, y, columns)
+        options = self._check_parameters(schema)
+        table = PrivateTable(X, y, schema, budget, random_state=self.random_state)
+        reservation = None
+        if store is not None:
+            reservation = store.reserve(
+                budget,
+                f"{type(self).__name__} on {schema.target!r}",
+                columns=[*schema.names, schema.target],
+                table=schema.table,
+            )
+        tree = self._learn(table, **options)
+        if reservation is not None:
+            reservation.settle(table.ledger.total, table.ledger.entries)
+        self.tree_ = tree
+        self.schema_ = schema
+        self.classes_ = class_array(schema)
+        self.privacy_ = PrivacyCard.of(table.ledger, table.leaks)
+        self.n_features_in_ = len(schema.names)
+        if columns.named:
+            self.feature_names_in_ = np.array(
+                [name for name in columns.names if name in schema.features], dtype=object
+            )
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return class probabilities, one column per class in the order of ``classes_``.
+
+        They come from released numbers, so asking costs nothing.
+        """
+        check_is_fitted(self)
+        return self.tree_.predict_value(self._check_columns(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of every row."""
+        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model, with its privacy card, to a JSON file.
+
+        Read it with :func:`privet.load`.
+        """
+        check_is_fitted(self)
+        Model(self.tree_, self.privacy_, self.learner).save(path)
+
+    def _target(self, X: Any, y: Any) -> Any:
+        if y is None:
+            columns = Columns.of(X)
+            if self.schema is None or not columns.named:
+                raise DataError(
+                    f"{type(self).__name__} requires y to be passed, but the target y is None"
+                )
+            if self.schema.target not in columns.names:
+                raise DataError(
+                    f"the data have no column {self.schema.target!r}, which the schema names as "
+                    "the target; pass y, or add the column"
+                )
+            return columns.column(self.schema.target).to_native()  # type: ignore[union-attr]
+        series = as_series(column_or_1d(y, warn=True) if _is_array(y) else y, "y")
+        return series if isinstance(series, np.ndarray) else series.to_native()
+
+    def _schema(self, X: Any, y: Any, columns: Columns) -> Schema:
+        """Return the schema, drafting one from the data if there is none."""
+        if self.schema is None:
+            labels = np.asarray(y)
+            if labels.dtype.kind == "f":
+                assert_all_finite(labels, input_name="y")
+            check_classification_targets(labels)
+            if len(labels) != len(columns):
+                raise DataError("X and y have different numbers of rows")
+            return Schema.draft(X, values=y, classes=True)
+        if not isinstance(self.schema, Schema):
+            raise ColumnTypeError("schema must be a Schema; read one with Schema.from_toml(path)")
+        if self.schema.classes is None:
+            raise SchemaError(
+                "this is a classifier: the schema needs classes=[...] instead of bounds"
+            )
+        return self.schema
+
+    def _check_columns(self, X: Any) -> Any:
+        """Apply scikit-learn's rules for names and numbers of columns; ignore extra columns."""
+        columns = Columns.of(X)
+        name = type(self).__name__
+        if columns.named:
+            if not set(self.schema_.names) <= set(columns.names):
+                if hasattr(self, "feature_names_in_"):
+                    _check_feature_names(self, X, reset=False)
+                raise DataError(f"X lacks columns that {name} was fitted with")
+            ours = [column for column in columns.names if column in self.schema_.features]
+            if hasattr(self, "feature_names_in_") and ours != list(self.feature_names_in_):
+                raise DataError(
+                    "The feature names should match those that were passed during fit.\n"
+                    "Feature names must be in the same order as they were in fit."
+                )
+        elif len(columns.names) != self.n_features_in_:
+            raise DataError(
+                f"X has {len(columns.names)} features, but {name} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        else:
+            _check_feature_names(self, X, reset=False)
+        return X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def check_depth(max_depth: Any) -> int:
+    """Return a depth that a tree can have."""
+    if isinstance(max_depth, bool) or not isinstance(max_depth, int | np.integer):
+        raise BudgetError("max_depth must be a whole number")
+    if not 1 <= max_depth <= MAX_DEPTH:
+        raise BudgetError(f"max_depth must lie between 1 and {MAX_DEPTH}")
+    return int(max_depth)
+
+
+def _open_store(ledger: Any) -> LedgerStore | None:
+    if ledger is None or isinstance(ledger, LedgerStore):
+        return ledger
+    if isinstance(ledger, str | Path):
+        return LedgerStore(Path(ledger))
+    raise ColumnTypeError("ledger must be the path of a ledger file, or a LedgerStore")
+
+
+def _is_array(y: Any) -> bool:
+    return isinstance(y, np.ndarray | list | tuple)

@@ -1,0 +1,1 @@
+"""The algorithms, one module per family, written against :class:`privet.tables.Cells` only."""

@@ -1,0 +1,305 @@
+"""A published model with the card that says what it cost, and the file that holds both.
+
+The file is JSON with a format name and a version. Reading it parses text and checks it, nothing
+more: no code, no classes, no paths are taken from it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.errors import ModelFileError, SchemaError
+from privet.privacy import ADJACENCY, REPLACE_ONE_FACTOR, Budget, Ledger
+from privet.schema import Schema
+from privet.tree import Tree
+
+FORMAT = "privet-model"
+VERSION = 1
+#: Larger files are refused before they are parsed.
+MAX_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class PrivacyCard(Mapping[str, Any]):
+    """What a model cost, in machine-readable form. Also a mapping: ``dict(card)`` is plain data.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        What was spent.
+    requested_epsilon, requested_delta : float
+        What was asked for.
+    rho : float
+        What was spent in zCDP.
+    adjacency : str
+        Which tables are neighbours.
+    replace_one_epsilon : float
+        The pure epsilon if neighbours differ by a replaced record instead.
+    accountant : str
+        ``"pure"`` or ``"zCDP"``.
+    private : bool
+        False if something outside the accounting undoes the guarantee; ``warnings`` says what.
+    warnings : tuple of str
+        The reasons.
+    notes : tuple of str
+        Rules that are part of the mechanism, such as clipping.
+    entries : tuple of dict
+        The ledger's entries: what, where, how, how much.
+    """
+
+    epsilon: float
+    delta: float
+    requested_epsilon: float
+    requested_delta: float
+    rho: float
+    adjacency: str
+    replace_one_epsilon: float
+    accountant: str
+    private: bool
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+    entries: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def of(cls, ledger: Ledger, leaks: tuple[str, ...]) -> PrivacyCard:
+        """Write the card of a finished fit."""
+        budget, total = ledger.budget, ledger.total
+        epsilon = budget.as_epsilon(total)
+        return cls(
+            epsilon=epsilon,
+            delta=budget.delta or 0.0,
+            requested_epsilon=_requested(budget),
+            requested_delta=budget.delta or 0.0,
+            rho=float(total.rho),
+            adjacency=ADJACENCY,
+            replace_one_epsilon=float(total.epsilon) * REPLACE_ONE_FACTOR,
+            accountant=budget.accountant,
+            private=not leaks,
+            warnings=leaks,
+            notes=NOTES,
+            entries=tuple(entry.to_dict() for entry in ledger.entries),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the card as plain data. Infinities become the text ``"inf"``."""
+        return {name: _to_json(getattr(self, name)) for name in self}
+
+    @classmethod
+    def from_dict(cls, plain: Any) -> PrivacyCard:
+        """Read a card, checking every field."""
+        if not isinstance(plain, dict) or set(plain) != set(cls.__dataclass_fields__):
+            raise ModelFileError("the file has no complete privacy card")
+        fields: dict[str, Any] = {}
+        for name, value in plain.items():
+            kind = cls.__dataclass_fields__[name].type
+            fields[name] = _CARD_READERS[str(kind)](value)
+        return cls(**fields)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.__dataclass_fields__:
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.__dataclass_fields__)
+
+    def __len__(self) -> int:
+        return len(self.__dataclass_fields__)
+
+
+#: Rules that change what the learner sees; they look at one record at a time (schema.py).
+NOTES = (
+    "numbers outside the schema's bounds were clipped to them; missing numbers and unknown or "
+    "missing categories went to a public extra bin; records whose class is not in the schema were "
+    "left out; how many is not reported",
+)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted model as it is published: tree, card, and which learner made it.
+
+    Examples
+    --------
+    ``privet.load("model.json").predict(table)`` needs neither the learner nor its data.
+    """
+
+    tree: Tree
+    privacy: PrivacyCard
+    learner: str
+
+    @property
+    def schema(self) -> Schema:
+        """The schema that the model was learnt with."""
+        return self.tree.schema
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The classes, in the order of the columns of :meth:`predict_proba`."""
+        return class_array(self.schema)
+
+    def predict_proba(self, table: Any) -> NDArray[np.float64]:
+        """Return class probabilities, one column per class."""
+        return self.tree.predict_value(table)
+
+    def predict(self, table: Any) -> NDArray[Any]:
+        """Return the most probable class of every row."""
+        return np.asarray(self.classes[np.argmax(self.predict_proba(table), axis=1)])
+
+    def save(self, path: str | Path) -> None:
+        """Write the model file. An existing file is replaced only when the new one is complete."""
+        target = Path(path)
+        text = json.dumps(self.to_dict(), allow_nan=False, separators=(",", ":"))
+        handle, temporary = tempfile.mkstemp(dir=target.parent or Path(), prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as plain data: what the file holds."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "learner": self.learner,
+            "privacy": self.privacy.to_dict(),
+            "schema": self.schema.to_dict(),
+            "tree": self.tree.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Any) -> Model:
+        """Build a model from what :meth:`to_dict` returns, checking everything."""
+        if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+            raise ModelFileError("this is not a Privet model file")
+        if plain.get("version") != VERSION:
+            raise ModelFileError(
+                f"this model file has version {plain.get('version')!r:.20}; this Privet reads "
+                f"version {VERSION}"
+            )
+        if not isinstance(plain.get("learner"), str):
+            raise ModelFileError("the file does not say which learner made the model")
+        try:
+            schema = Schema.from_dict(plain.get("schema"))
+        except SchemaError as error:
+            raise ModelFileError(f"the file's schema is wrong: {error}") from error
+        return cls(
+            tree=Tree.from_dict(plain.get("tree"), schema),
+            privacy=PrivacyCard.from_dict(plain.get("privacy")),
+            learner=plain["learner"],
+        )
+
+
+def load(path: str | Path) -> Model:
+    """Read a model file. Nothing in it is executed; whatever is wrong gets a clear error."""
+    try:
+        if Path(path).stat().st_size > MAX_BYTES:
+            raise ModelFileError(f"{path} is too large to be a model file")
+        text = Path(path).read_text(encoding="utf-8")
+        plain = json.loads(text, parse_constant=_refuse_constant)
+    except OSError as error:
+        raise ModelFileError(f"cannot read the model file {path}") from error
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ModelFileError(f"{path} is not a Privet model file: it is not JSON") from error
+    except ValueError as error:  # a number of absurd length
+        raise ModelFileError(f"{path} is not a Privet model file") from error
+    return Model.from_dict(plain)
+
+
+def class_array(schema: Schema) -> NDArray[Any]:
+    """Return the classes as an array of their natural type."""
+    assert schema.classes is not None
+    kinds = {type(value) for value in schema.classes}
+    if kinds <= {int, float} or len(kinds) == 1:
+        return np.array(schema.classes)
+    return np.array(schema.classes, dtype=object)
+
+
+def _requested(budget: Budget) -> float:
+    if budget.epsilon is not None:
+        return float(budget.epsilon)
+    return float("inf")
+
+
+def _refuse_constant(_: str) -> float:
+    raise ModelFileError("a model file holds no NaN or infinity")
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, float) and value == float("inf"):
+        return "inf"
+    if isinstance(value, tuple | list):
+        return [_to_json(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _to_json(item) for key, item in value.items()}
+    return value
+
+
+def _read_number(value: Any) -> float:
+    if value == "inf":
+        return float("inf")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise ModelFileError("the privacy card has a number that is none")
+    return float(value)
+
+
+def _read_count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ModelFileError("the privacy card has a count that is none")
+    return value
+
+
+def _read_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ModelFileError("the privacy card has a text that is none")
+    return value
+
+
+def _read_truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ModelFileError("the privacy card does not say whether the model is private")
+    return value
+
+
+def _read_texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ModelFileError("the privacy card has a list that is none")
+    return tuple(_read_text(item) for item in value)
+
+
+def _read_entries(value: Any) -> tuple[dict[str, Any], ...]:
+    keys = {"question", "where", "cells", "mechanism", "epsilon", "rho"}
+    if not isinstance(value, list) or any(
+        not isinstance(item, dict) or set(item) != keys for item in value
+    ):
+        raise ModelFileError("the privacy card's ledger is damaged")
+    return tuple(
+        {
+            **{key: _read_text(item[key]) for key in ("question", "where", "mechanism")},
+            "cells": _read_count(item["cells"]),
+            **{key: _read_number(item[key]) for key in ("epsilon", "rho")},
+        }
+        for item in value
+    )
+
+
+_CARD_READERS = {
+    "float": _read_number,
+    "str": _read_text,
+    "bool": _read_truth,
+    "tuple[str, ...]": _read_texts,
+    "tuple[dict[str, Any], ...]": _read_entries,
+}

@@ -1,0 +1,42 @@
+"""Noise, mechanisms, budgets and books. Knows nothing of tables or trees."""
+
+from privet.privacy.budget import ADJACENCY, REPLACE_ONE_FACTOR, Budget, Cost, exact, zcdp_epsilon
+from privet.privacy.ledger import Entry, Ledger, Scopes
+from privet.privacy.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exact,
+    Exponential,
+    GridExponential,
+    PermuteAndFlip,
+    Released,
+    spread_of,
+)
+from privet.privacy.noise import Noise, SecureNoise, SeededNoise
+from privet.privacy.store import Draw, LedgerStore, Reservation
+
+__all__ = [
+    "ADJACENCY",
+    "REPLACE_ONE_FACTOR",
+    "Budget",
+    "Cost",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Draw",
+    "Entry",
+    "Exact",
+    "Exponential",
+    "GridExponential",
+    "Ledger",
+    "LedgerStore",
+    "Noise",
+    "PermuteAndFlip",
+    "Released",
+    "Reservation",
+    "Scopes",
+    "SecureNoise",
+    "SeededNoise",
+    "exact",
+    "spread_of",
+    "zcdp_epsilon",
+]

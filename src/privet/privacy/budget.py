@@ -1,0 +1,196 @@
+"""Amounts of privacy loss as exact values: what an answer costs, and what may be spent.
+
+Adjacency is fixed for the whole library: two tables are neighbours if one has *one record more*
+(add/remove; the number of records is private). Replacing a record is one removal and one addition,
+hence costs at most twice; :data:`REPLACE_ONE_FACTOR` says so where costs are reported. Parallel
+composition over disjoint cells is true for add/remove only, which is why there is no choice.
+
+Amounts are fractions, so that shares of a budget add up to it exactly. The one float is infinity:
+it means "no guarantee" in a cost and "no noise" in a budget.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from privet.errors import BudgetError
+
+#: An exact amount; the only float in use is infinity.
+Amount = Fraction | float
+
+ADJACENCY = "add/remove one record"
+REPLACE_ONE_FACTOR = 2
+
+
+def exact(value: Any, what: str = "epsilon") -> Amount:
+    """Return a positive number as an exact fraction (or infinity), or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
+        try:
+            value = value.item()  # numpy scalars
+        except (AttributeError, ValueError):
+            raise BudgetError(f"{what} must be a number") from None
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
+        raise BudgetError(f"{what} must be a number")
+    if value != value:
+        raise BudgetError(f"{what} must not be NaN")
+    if value <= 0:
+        raise BudgetError(f"{what} must be positive")
+    if value == math.inf:
+        return math.inf
+    return Fraction(value)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one record loses by one answer, in both accountants.
+
+    ``epsilon`` bounds pure differential privacy (infinite for Gaussian noise), ``rho`` bounds
+    zero-concentrated differential privacy. Costs add up along a record's path.
+    """
+
+    epsilon: Amount
+    rho: Amount
+
+    @classmethod
+    def pure(cls, epsilon: Amount) -> Cost:
+        """Cost of any epsilon-DP answer (Bun & Steinke 2016: rho = epsilon^2 / 2)."""
+        return cls(epsilon, epsilon * epsilon / 2)
+
+    @classmethod
+    def bounded_range(cls, epsilon: Amount) -> Cost:
+        """Cost of an exponential mechanism (Cesar & Rogers 2021: rho = epsilon^2 / 8)."""
+        return cls(epsilon, epsilon * epsilon / 8)
+
+    @classmethod
+    def zcdp(cls, rho: Amount) -> Cost:
+        """Cost of an answer that is rho-zCDP and has no pure guarantee."""
+        return cls(math.inf, rho)
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.epsilon + other.epsilon, self.rho + other.rho)
+
+
+NOTHING = Cost(Fraction(0), Fraction(0))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much may be spent: pure epsilon, rho-zCDP, or (epsilon, delta) through zCDP.
+
+    Parameters
+    ----------
+    epsilon : float or Fraction, optional
+        With ``delta`` not given: a pure budget. ``inf`` means no noise and no guarantee.
+    delta : float, optional
+        With ``epsilon``: an approximate budget, accounted for in zCDP.
+    rho : float or Fraction, optional
+        A zCDP budget.
+
+    Examples
+    --------
+    >>> Budget(1.0).accountant
+    'pure'
+    >>> round(float(Budget(1.0, delta=1e-6).limit), 4)
+    0.0244
+    """
+
+    epsilon: Amount | None = None
+    delta: float | None = None
+    rho: Amount | None = None
+
+    def __post_init__(self) -> None:
+        if (self.epsilon is None) == (self.rho is None):
+            raise BudgetError("give epsilon, or epsilon and delta, or rho")
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", exact(self.epsilon))
+        if self.rho is not None:
+            object.__setattr__(self, "rho", exact(self.rho, "rho"))
+            if self.delta is not None:
+                raise BudgetError("a rho budget has no delta; give epsilon and delta instead")
+        if self.delta is not None:
+            delta = exact(self.delta, "delta")
+            if delta >= 1:
+                raise BudgetError("delta must be below 1 (and far below one over the rows)")
+            if self.epsilon == math.inf:
+                raise BudgetError("an infinite epsilon needs no delta")
+            object.__setattr__(self, "delta", float(delta))
+
+    @property
+    def accountant(self) -> str:
+        """``"pure"`` or ``"zCDP"``: in which amounts are added up."""
+        return "pure" if self.delta is None and self.rho is None else "zCDP"
+
+    @property
+    def limit(self) -> Amount:
+        """The budget in the accountant's amounts."""
+        if self.rho is not None:
+            return self.rho
+        assert self.epsilon is not None
+        return self.epsilon if self.delta is None else _rho_of(float(self.epsilon), self.delta)
+
+    def amount(self, cost: Cost) -> Amount:
+        """Return the part of a cost that this budget counts."""
+        return cost.epsilon if self.accountant == "pure" else cost.rho
+
+    def as_epsilon(self, cost: Cost) -> float:
+        """Return the epsilon that a cost stands for, at this budget's delta."""
+        if self.accountant == "pure":
+            return float(cost.epsilon)
+        if self.delta is None:
+            return math.inf if cost.rho else 0.0
+        return zcdp_epsilon(float(cost.rho), self.delta)
+
+    def __str__(self) -> str:
+        if self.rho is not None:
+            return f"rho {float(self.rho):.6g}"
+        assert self.epsilon is not None
+        text = f"epsilon {float(self.epsilon):.6g}"
+        return text if self.delta is None else f"{text}, delta {self.delta:.3g}"
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Return an epsilon such that rho-zCDP implies (epsilon, delta)-DP.
+
+    Canonne, Kamath & Steinke 2020, Corollary 13. The bound holds for every order alpha > 1, so the
+    numerical search for the best one cannot make it wrong.
+    """
+    if rho == 0:
+        return 0.0
+    if math.isinf(rho):
+        return math.inf
+
+    def bound(log_excess: float) -> float:
+        excess = math.exp(log_excess)
+        alpha = 1 + excess
+        tail = -math.log(delta * alpha) / excess + math.log1p(-1 / alpha)
+        return alpha * rho + tail
+
+    low, high = math.log(1e-9), math.log(1e12)
+    golden = (math.sqrt(5) - 1) / 2
+    for _ in range(200):
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        if bound(left) < bound(right):
+            high = right
+        else:
+            low = left
+    return max(0.0, bound((low + high) / 2)) * (1 + 1e-12)
+
+
+@lru_cache(maxsize=256)
+def _rho_of(epsilon: float, delta: float) -> Fraction:
+    """Return the largest rho (rounded down) whose epsilon at ``delta`` is within ``epsilon``."""
+    low, high = 0.0, 1.0
+    while zcdp_epsilon(high, delta) <= epsilon:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        if zcdp_epsilon(middle, delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return Fraction(low)

@@ -1,0 +1,265 @@
+"""The books: what was asked, of which part of the table, at what cost.
+
+The ledger knows the table as *scopes*: disjoint parts that are divided further. A charge to several
+scopes at once is paid once by each record, since no record lies in two of them; charges to the same
+scope add up. Dividing a scope twice makes two sequences of questions about the same records, so
+the two add up as well:
+
+    cost(scope) = own charges + sum over its divisions of the largest cost of a part
+
+The table's total is the root's cost, computed exactly and kept in two accountants, pure epsilon and
+zCDP. A charge is refused *before* anything is computed if the total would exceed the budget.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.errors import BudgetError, BudgetExceeded
+from privet.privacy.budget import Amount, Budget, Cost
+
+_ZERO = Fraction(0)
+
+
+class _Mechanism(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def cost(self) -> Cost: ...
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One question as the books have it.
+
+    Attributes
+    ----------
+    question : str
+        What was asked.
+    where : str
+        Of which part of the table: a place in the tree.
+    cells : int
+        How many disjoint cells were asked at once.
+    mechanism : str
+        How the answer was made private.
+    cost : Cost
+        What each record in those cells paid.
+    """
+
+    question: str
+    where: str
+    cells: int
+    mechanism: str
+    cost: Cost
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as plain data."""
+        return {
+            "question": self.question,
+            "where": self.where,
+            "cells": self.cells,
+            "mechanism": self.mechanism,
+            "epsilon": float(self.cost.epsilon),
+            "rho": float(self.cost.rho),
+        }
+
+
+class _Group:
+    """Scopes that came out of one division (of several parents at once)."""
+
+    __slots__ = ("cost", "parent", "parents", "peak")
+
+    def __init__(self, parent: _Group | None, parents: list[int]) -> None:
+        self.parent = parent
+        self.parents = parents
+        # Per accountant: the cost of every scope, and the dearest part of every parent.
+        size = len(parents)
+        self.cost: tuple[list[Amount], list[Amount]] = ([_ZERO] * size, [_ZERO] * size)
+        width = 0 if parent is None else len(parent.parents)
+        self.peak: tuple[list[Amount], list[Amount]] = ([_ZERO] * width, [_ZERO] * width)
+
+
+class Scopes:
+    """Disjoint parts of a table with books of their own. A ledger makes them."""
+
+    __slots__ = ("_group", "_index")
+
+    def __init__(self, group: _Group, index: NDArray[np.intp]) -> None:
+        self._group = group
+        self._index = index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def take(self, chosen: NDArray[Any]) -> Scopes:
+        """Return some of the scopes, by mask or by position. Free."""
+        return Scopes(self._group, self._index[chosen])
+
+    def divide(self, parents: NDArray[np.intp]) -> Scopes:
+        """Return new scopes; number i is a part of scope ``parents[i]``. Free.
+
+        The caller promises that the parts of one scope are disjoint.
+        """
+        origin = self._index[np.asarray(parents, dtype=np.intp)].tolist()
+        return Scopes(_Group(self._group, origin), np.arange(len(origin)))
+
+
+class Ledger:
+    """A budget for one table, charged question by question.
+
+    Parameters
+    ----------
+    budget : Budget
+        What may be spent in all.
+
+    Examples
+    --------
+    >>> from privet.privacy.mechanisms import DiscreteLaplace
+    >>> ledger = Ledger(Budget(1.0))
+    >>> count = DiscreteLaplace(1, Fraction(1, 2))
+    >>> ledger.charge(ledger.root, count, "how many", "the whole table")
+    >>> halves = ledger.root.divide(np.array([0, 0]))
+    >>> ledger.charge(halves, count, "how many", "both halves")
+    >>> float(ledger.total.epsilon)
+    1.0
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self._entries: list[Entry] = []
+        self._lock = threading.Lock()
+        self._root = _Group(None, [0])
+
+    @property
+    def root(self) -> Scopes:
+        """The whole table as one scope."""
+        return Scopes(self._root, np.arange(1))
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The questions so far, in order."""
+        return tuple(self._entries)
+
+    @property
+    def total(self) -> Cost:
+        """What the most expensive record has paid, in both accountants."""
+        return Cost(self._root.cost[0][0], self._root.cost[1][0])
+
+    @property
+    def left(self) -> Amount:
+        """What is left of the budget, in its accountant's amounts."""
+        limit = self.budget.limit
+        return limit if limit == math.inf else limit - self.budget.amount(self.total)
+
+    def charge(
+        self,
+        scopes: Scopes,
+        mechanisms: _Mechanism | Sequence[_Mechanism],
+        question: str,
+        where: str,
+    ) -> None:
+        """Write down a question, or refuse it.
+
+        Parameters
+        ----------
+        scopes : Scopes
+            The disjoint cells that are asked.
+        mechanisms : mechanism, or one per scope
+            How the answers will be made private, hence what they cost.
+        question, where : str
+            For the books.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the total would exceed the budget. Nothing is written down then.
+        """
+        if not len(scopes):
+            return
+        if isinstance(mechanisms, Sequence):
+            if len(mechanisms) != len(scopes):
+                raise BudgetError("give one mechanism for all cells, or one for each")
+            costs = [mechanism.cost for mechanism in mechanisms]
+            entries = [
+                Entry(question, where, cells, name, cost)
+                for (name, cost), cells in Counter(
+                    (mechanism.name, mechanism.cost) for mechanism in mechanisms
+                ).items()
+            ]
+        else:
+            costs = [mechanisms.cost] * len(scopes)
+            entries = [Entry(question, where, len(scopes), mechanisms.name, costs[0])]
+        if any(entry.cost.epsilon < 0 or entry.cost.rho < 0 for entry in entries):
+            raise BudgetError("a cost cannot be negative")
+        index = scopes._index.tolist()
+        if len(set(index)) < len(index):
+            raise BudgetError("the same cell is asked twice in one question")
+        with self._lock:
+            changed_epsilon, epsilon = _raise_costs(
+                scopes._group, index, [cost.epsilon for cost in costs], book=0
+            )
+            changed_rho, rho = _raise_costs(
+                scopes._group, index, [cost.rho for cost in costs], book=1
+            )
+            asked = self.budget.amount(Cost(epsilon, rho))
+            if asked > self.budget.limit:
+                left = readable(self.left, self.budget)
+                raise BudgetExceeded(
+                    f"the question {question!r} would bring the total above the budget "
+                    f"({self.budget}); left: {left}. Nothing was computed and nothing was spent",
+                    left=left,
+                )
+            for values, changed in changed_epsilon + changed_rho:
+                for place, value in changed.items():
+                    values[place] = value
+            self._entries += entries
+
+
+_Update = tuple[list[Amount], dict[int, Amount]]
+
+
+def _raise_costs(
+    group: _Group, index: list[int], amounts: list[Amount], book: int
+) -> tuple[list[_Update], Amount]:
+    """Return what a charge would change, from its scopes up to the root, and the new total."""
+    updates: list[_Update] = []
+    while True:
+        costs = group.cost[book]
+        # Most scopes share a few amounts: add each pair of (living) objects once.
+        sums: dict[tuple[int, int], Amount] = {}
+        raised: dict[int, Amount] = {}
+        for i, more in zip(index, amounts, strict=True):
+            pair = (id(costs[i]), id(more))
+            if pair not in sums:
+                sums[pair] = costs[i] + more
+            raised[i] = sums[pair]
+        updates.append((costs, raised))
+        if group.parent is None:
+            return updates, raised.get(0, costs[0])
+        peaks = group.peak[book]
+        higher: dict[int, Amount] = {}
+        for i, value in raised.items():
+            parent = group.parents[i]
+            known = higher.get(parent, peaks[parent])
+            if value is not known and value > known:
+                higher[parent] = value
+        updates.append((peaks, higher))
+        index = list(higher)
+        amounts = [higher[parent] - peaks[parent] for parent in index]
+        group = group.parent
+
+
+def readable(amount: Amount, budget: Budget) -> str:
+    """Return an amount with its unit, for people to read."""
+    unit = "epsilon" if budget.accountant == "pure" else "rho"
+    return f"{unit} {float(amount):.6g}"

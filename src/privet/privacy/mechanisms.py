@@ -1,0 +1,284 @@
+"""The private mechanisms: each is a frozen value that knows its scale and its cost.
+
+A mechanism is built from a *data-free* sensitivity and an amount of privacy, charged to a ledger,
+and only then handed exact numbers. The two kinds of numbers have different types, so that the type
+checker sees an exact number leaving without a mechanism: engines return :data:`Exact`, mechanisms
+turn it into :data:`Released`. Proofs: ``docs/proofs/mechanisms.md``.
+
+The exponential mechanism with a base measure is our own code because OpenDP has none
+(:class:`GridExponential`); everything else draws from OpenDP through
+:class:`~privet.privacy.noise.SecureNoise`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import NewType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.privacy.budget import Amount, Cost
+from privet.privacy.noise import Noise, below
+
+#: Integers computed from the data. They never leave the room.
+Exact = NewType("Exact", NDArray[np.int64])
+#: Integers that went through a mechanism. They may go anywhere.
+Released = NewType("Released", NDArray[np.int64])
+
+
+def round_up(amount: Amount) -> float:
+    """Return the smallest double that is not below an exact amount."""
+    nearest = float(amount)
+    return nearest if nearest >= amount else math.nextafter(nearest, math.inf)
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace:
+    """Integer noise for numbers whose L1 sensitivity is known; epsilon-DP.
+
+    Parameters
+    ----------
+    sensitivity : int or Fraction
+        Largest change of the whole vector of answers, in absolute sum, when one record is added.
+    epsilon : Fraction
+        The cost.
+    """
+
+    sensitivity: Amount
+    epsilon: Amount
+
+    name = "discrete Laplace"
+
+    @property
+    def scale(self) -> float:
+        """``sensitivity / epsilon``, rounded up so that the cost is never understated."""
+        return round_up(self.sensitivity / self.epsilon)
+
+    @property
+    def cost(self) -> Cost:
+        """What one record pays."""
+        return Cost.pure(self.epsilon)
+
+    def release(self, exact: Exact, noise: Noise) -> Released:
+        """Return the numbers with noise."""
+        return Released(noise.add_laplace(np.asarray(exact, dtype=np.int64), self.scale))
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """Integer noise for numbers whose L2 sensitivity is known; rho-zCDP.
+
+    Parameters
+    ----------
+    squared_sensitivity : int or Fraction
+        Largest change of the whole vector of answers, as a sum of squares, per added record.
+    rho : Fraction
+        The cost: ``squared_sensitivity / (2 scale^2)``.
+    """
+
+    squared_sensitivity: Amount
+    rho: Amount
+
+    name = "discrete Gaussian"
+
+    @property
+    def scale(self) -> float:
+        """The noise's parameter (nearly its standard deviation), rounded up."""
+        variance = self.squared_sensitivity / (2 * self.rho)
+        scale = math.sqrt(float(variance))
+        while Fraction(scale) ** 2 < variance:
+            scale = math.nextafter(scale, math.inf)
+        return scale
+
+    @property
+    def cost(self) -> Cost:
+        """What one record pays."""
+        return Cost.zcdp(self.rho)
+
+    def release(self, exact: Exact, noise: Noise) -> Released:
+        """Return the numbers with noise."""
+        return Released(noise.add_gaussian(np.asarray(exact, dtype=np.int64), self.scale))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Choose the best of a public list of candidates by integer scores; epsilon-DP.
+
+    Parameters
+    ----------
+    spread : int or Fraction
+        Bound on ``max_i d_i - min_i d_i``, where ``d_i`` is the change of candidate i's score when
+        one record is added. For monotone scores of sensitivity S it is S, for others 2 S
+        (:func:`spread_of`).
+    epsilon : Fraction
+        The cost. Candidate i has weight ``exp(epsilon * score_i / spread)``.
+    """
+
+    spread: Amount
+    epsilon: Amount
+
+    @property
+    def scale(self) -> float:
+        """``spread / epsilon``, rounded up."""
+        return round_up(self.spread / self.epsilon)
+
+
+@dataclass(frozen=True)
+class PermuteAndFlip(Selection):
+    """Selection that is never worse than the exponential mechanism at the same pure epsilon."""
+
+    name = "permute-and-flip"
+
+    @property
+    def cost(self) -> Cost:
+        """What one record pays. Permute-and-flip has no bounded range: rho is epsilon^2 / 2."""
+        return Cost.pure(self.epsilon)
+
+    def choose(self, scores: Exact, noise: Noise) -> int:
+        """Return the index of the chosen candidate."""
+        return noise.permute_and_flip(np.asarray(scores, dtype=np.int64), self.scale)
+
+
+@dataclass(frozen=True)
+class Exponential(Selection):
+    """The exponential mechanism: costs a quarter of permute-and-flip's rho in zCDP."""
+
+    name = "exponential mechanism"
+
+    @property
+    def cost(self) -> Cost:
+        """What one record pays: bounded range, rho is epsilon^2 / 8."""
+        return Cost.bounded_range(self.epsilon)
+
+    def choose(self, scores: Exact, noise: Noise) -> int:
+        """Return the index of the chosen candidate."""
+        return noise.exponential(np.asarray(scores, dtype=np.int64), self.scale)
+
+
+@dataclass(frozen=True)
+class GridExponential(Selection):
+    """The exponential mechanism over a public integer grid on which scores are piecewise constant.
+
+    A stretch of ``lengths[i]`` grid points shares ``scores[i]``; a point has weight
+    ``exp(epsilon * score / spread)``, hence a stretch has its length times that. The draw is exact:
+    see :func:`draw_stretch`.
+    """
+
+    name = "exponential mechanism on a grid"
+
+    @property
+    def cost(self) -> Cost:
+        """What one record pays: bounded range, rho is epsilon^2 / 8."""
+        return Cost.bounded_range(self.epsilon)
+
+    def choose(self, scores: Exact, lengths: NDArray[np.int64], noise: Noise) -> int:
+        """Return the chosen grid point, counted from the start of the first stretch."""
+        if self.epsilon == math.inf:
+            best = np.asarray(scores)[np.asarray(lengths) > 0].max()
+            lengths = np.where(np.asarray(scores) == best, lengths, 0)
+            stretch = draw_stretch(np.zeros(len(lengths), np.int64), lengths, Fraction(1), noise)
+        else:
+            rate = Fraction(self.epsilon) / Fraction(self.spread)
+            stretch = draw_stretch(scores, lengths, rate, noise)
+        start = int(np.sum(lengths[:stretch]))
+        return start + below(noise, int(lengths[stretch]))
+
+
+def spread_of(sensitivity: Amount, *, monotone: bool) -> Amount:
+    """Return how far apart two scores' changes can be: S if all move one way, else 2 S."""
+    return sensitivity if monotone else 2 * sensitivity
+
+
+def draw_stretch(
+    scores: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, noise: Noise
+) -> int:
+    """Draw index i with probability exactly proportional to ``lengths[i] * exp(rate * scores[i])``.
+
+    Inversion with lazy precision: a uniform number is known to ever more bits and the cumulative
+    weights to ever more digits, both with error bounds, until the answer is certain. Doubles decide
+    almost always; the rest is decided by decimal arithmetic, whose ``exp`` is correctly rounded.
+    """
+    lengths = np.asarray(lengths, dtype=np.int64)
+    if lengths.ndim != 1 or np.any(lengths < 0) or not np.any(lengths > 0):
+        raise ValueError("lengths must be non-negative, with at least one positive")
+    live = np.flatnonzero(lengths > 0)
+    gaps = [int(gap) for gap in np.max(scores[live]) - scores[live]]
+    sizes = [int(size) for size in lengths[live]]
+    count = 64
+    uniform = noise.bits(count)
+    for bounds in (_double_bounds, *(_decimal_bounds(30 * 2**k) for k in range(40))):
+        cumulative, error = bounds(gaps, sizes, rate)
+        place = _locate(cumulative, error, uniform, count)
+        if place is not None:
+            return int(live[place])
+        uniform = (uniform << count) | noise.bits(count)
+        count *= 2
+    raise AssertionError("unreachable: the precision doubles until the answer is certain")
+
+
+_Bounds = Callable[[list[int], list[int], Fraction], tuple[list[Fraction], Fraction]]
+
+
+def _double_bounds(
+    gaps: list[int], sizes: list[int], rate: Fraction
+) -> tuple[list[Fraction], Fraction]:
+    """Return cumulative weights in doubles and a bound on the error of each.
+
+    With x = rate * gap, the relative error of x is below 2^-51, so exp(-x) has a relative error
+    below x 2^-51 + 2^-51 (x up to 745; beyond, the weight underflows and is below size * 1e-320).
+    The product with the size adds 2^-52, and summing k terms k 2^-52 of the total.
+    """
+    slope = float(rate)
+    exponents = np.minimum(slope * np.array(gaps, dtype=np.float64), 800.0)
+    weights = np.array(sizes, dtype=np.float64) * np.exp(-exponents)
+    cumulative = np.cumsum(weights)
+    total = float(cumulative[-1])
+    error = total * (750 + len(gaps)) * 2.0**-50 + float(np.sum(np.array(sizes, float))) * 1e-300
+    return [Fraction(value) for value in cumulative.tolist()], Fraction(error)
+
+
+def _decimal_bounds(digits: int) -> _Bounds:
+    def bounds(
+        gaps: list[int], sizes: list[int], rate: Fraction
+    ) -> tuple[list[Fraction], Fraction]:
+        context = Context(prec=digits, Emin=-(10**17), Emax=10**17)
+        cumulative, total = [], Decimal(0)
+        for gap, size in zip(gaps, sizes, strict=True):
+            exponent = context.divide(
+                Decimal(-gap * rate.numerator), Decimal(rate.denominator)
+            )
+            total = context.add(total, context.multiply(Decimal(size), context.exp(exponent)))
+            cumulative.append(Fraction(total))
+        # Relative errors: 10^(1-digits) for the quotient, hence times the exponent after exp, and
+        # the same again for exp, product and each sum. An exponent beyond 10^6 has no weight that
+        # could matter: exp(-10^6) < 10^-434000, which the last term covers.
+        largest = min(max(gaps) * rate, Fraction(10**6))
+        unit = Fraction(1, 10 ** (digits - 1))
+        error = cumulative[-1] * unit * (largest + 2 * len(gaps) + 8) * 2
+        return cumulative, error + Fraction(sum(sizes), 10**400_000)
+
+    return bounds
+
+
+def _locate(
+    cumulative: list[Fraction], error: Fraction, uniform: int, count: int
+) -> int | None:
+    """Return the index that a uniform number known to ``count`` bits falls into, if certain."""
+    total = cumulative[-1]
+    low = Fraction(uniform, 1 << count) * (total - error)
+    high = Fraction(uniform + 1, 1 << count) * (total + error)
+    bottom, top = 0, len(cumulative) - 1
+    while bottom < top:
+        middle = (bottom + top) // 2
+        if high < cumulative[middle] - error:
+            top = middle
+        elif low >= cumulative[middle] + error:
+            bottom = middle + 1
+        else:
+            return None
+    return bottom

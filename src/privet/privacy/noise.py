@@ -1,0 +1,190 @@
+"""Where randomness comes from.
+
+:class:`SecureNoise` is the only source for private answers: exact integer samplers of OpenDP, which
+draw from the operating system's cryptographic generator. OpenDP has no seed, by design, so
+:class:`SeededNoise` reimplements the same laws on numpy's generator, for tests and experiments
+only; it is fast and repeatable, hence worthless as protection, and whatever uses it is marked as
+not private.
+
+All values are integers. A scale of zero means no noise (an infinite epsilon).
+"""
+
+from __future__ import annotations
+
+import secrets
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+
+class Noise(Protocol):
+    """A source of randomness for mechanisms."""
+
+    @property
+    def private(self) -> bool:
+        """Whether answers drawn from this source keep their guarantee."""
+
+    def add_laplace(self, values: Integers, scale: float) -> Integers:
+        """Add independent discrete Laplace noise: P(k) proportional to exp(-abs(k)/scale)."""
+
+    def add_gaussian(self, values: Integers, scale: float) -> Integers:
+        """Add independent discrete Gaussian noise: P(k) proportional to exp(-k^2/(2 scale^2))."""
+
+    def permute_and_flip(self, scores: Integers, scale: float) -> int:
+        """Return the argmax of the scores after adding exponential noise."""
+
+    def exponential(self, scores: Integers, scale: float) -> int:
+        """Return index i with probability proportional to exp(scores[i]/scale)."""
+
+    def bits(self, count: int) -> int:
+        """Return a uniform integer in [0, 2^count)."""
+
+
+def below(noise: Noise, bound: int) -> int:
+    """Return a uniform integer in [0, bound), by rejection."""
+    count = (bound - 1).bit_length()
+    while True:
+        drawn = noise.bits(count) if count else 0
+        if drawn < bound:
+            return drawn
+
+
+class SecureNoise:
+    """Exact integer noise from OpenDP's cryptographic samplers."""
+
+    private = True
+
+    def add_laplace(self, values: Integers, scale: float) -> Integers:
+        """See :class:`Noise`."""
+        return self._add(_laplace, values, scale)
+
+    def add_gaussian(self, values: Integers, scale: float) -> Integers:
+        """See :class:`Noise`."""
+        return self._add(_gaussian, values, scale)
+
+    @staticmethod
+    def _add(make: Any, values: Integers, scale: float) -> Integers:
+        if scale == 0 or not values.size:
+            return values.copy()
+        noisy = make(scale)(values.ravel().tolist())
+        return np.array(noisy, dtype=np.int64).reshape(values.shape)
+
+    def permute_and_flip(self, scores: Integers, scale: float) -> int:
+        """See :class:`Noise`."""
+        return int(np.argmax(scores)) if scale == 0 else _noisy_max(scale, False)(scores.tolist())
+
+    def exponential(self, scores: Integers, scale: float) -> int:
+        """See :class:`Noise`."""
+        return int(np.argmax(scores)) if scale == 0 else _noisy_max(scale, True)(scores.tolist())
+
+    def bits(self, count: int) -> int:
+        """See :class:`Noise`."""
+        return secrets.randbits(count)
+
+
+class SeededNoise:
+    """Repeatable noise for tests and experiments. It protects nobody."""
+
+    private = False
+
+    def __init__(self, seed: int | np.random.Generator | np.random.RandomState) -> None:
+        if isinstance(seed, np.random.RandomState):
+            seed = int(seed.randint(0, 2**31 - 1))
+        self._generator = np.random.default_rng(seed)
+
+    def add_laplace(self, values: Integers, scale: float) -> Integers:
+        """See :class:`Noise`."""
+        return values + self._laplace(values.shape, scale)
+
+    def add_gaussian(self, values: Integers, scale: float) -> Integers:
+        """See :class:`Noise`."""
+        if scale == 0:
+            return values.copy()
+        # Rejection from discrete Laplace (Canonne, Kamath & Steinke 2020, Algorithm 3).
+        width = int(scale) + 1
+        noise = np.zeros(values.size, dtype=np.int64)
+        pending = np.arange(values.size)
+        while pending.size:
+            drawn = self._laplace(pending.shape, float(width))
+            excess = (np.abs(drawn) - scale**2 / width) ** 2 / (2 * scale**2)
+            accepted = self._generator.random(pending.size) < np.exp(-excess)
+            noise[pending[accepted]] = drawn[accepted]
+            pending = pending[~accepted]
+        return values + noise.reshape(values.shape)
+
+    def _laplace(self, shape: tuple[int, ...], scale: float) -> Integers:
+        if scale == 0:
+            return np.zeros(shape, dtype=np.int64)
+        stop = -np.expm1(-1 / scale)
+        difference = self._generator.geometric(stop, shape) - self._generator.geometric(stop, shape)
+        return np.asarray(difference, dtype=np.int64)
+
+    def permute_and_flip(self, scores: Integers, scale: float) -> int:
+        """See :class:`Noise`."""
+        noise = self._generator.exponential(scale, scores.shape) if scale else 0.0
+        return int(np.argmax((scores - scores.max()) + noise))
+
+    def exponential(self, scores: Integers, scale: float) -> int:
+        """See :class:`Noise`."""
+        noise = self._generator.gumbel(0.0, scale, scores.shape) if scale else 0.0
+        return int(np.argmax((scores - scores.max()) + noise))
+
+    def bits(self, count: int) -> int:
+        """See :class:`Noise`."""
+        whole, rest = divmod(count, 8)
+        drawn = int.from_bytes(self._generator.bytes(whole + (rest > 0)), "little")
+        return drawn >> ((8 - rest) % 8)
+
+
+# OpenDP builds a measurement in about 0.1 ms: keep those in use. Its modules are imported on first
+# use, one by one: `opendp.prelude` would load everything OpenDP integrates with.
+
+
+@lru_cache(maxsize=64)
+def _laplace(scale: float) -> Any:
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+
+    _enable_opendp()
+    return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
+
+
+@lru_cache(maxsize=64)
+def _gaussian(scale: float) -> Any:
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+
+    _enable_opendp()
+    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
+
+
+@lru_cache(maxsize=64)
+def _noisy_max(scale: float, gumbel: bool) -> Any:
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import max_divergence, zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+
+    _enable_opendp()
+    # OpenDP draws Gumbel noise (the exponential mechanism) for zCDP and exponential noise
+    # (permute-and-flip) for pure DP. `monotonic` only changes its privacy map, which we do not
+    # use: our spreads are ranges, and our mechanisms compute the scale (see mechanisms.py).
+    return make_noisy_max(
+        vector_domain(atom_domain(T="i64")),
+        linf_distance(T="i64", monotonic=True),
+        zero_concentrated_divergence() if gumbel else max_divergence(),
+        scale=scale,
+    )
+
+
+@lru_cache(maxsize=1)
+def _enable_opendp() -> None:
+    from opendp.mod import enable_features
+
+    enable_features("contrib")

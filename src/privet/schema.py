@@ -1,0 +1,472 @@
+"""What is public about a table: features, bounds, categories, classes, bins.
+
+A schema is written by people who know the domain, not read off the data: bounds, category lists
+and class lists found in the data depend on single records, and so would everything learnt with
+them. All shapes in the library come from the schema, so that no record can change a shape.
+
+Rules for values, chosen so that no record can make a fit fail:
+
+* a number below ``low`` counts as ``low``, one above ``high`` as ``high`` (infinite ones too);
+* a missing number (null, NaN, or text that is no number) goes to the feature's *extra bin*;
+* a category that is not listed, and a missing one, go to the feature's extra bin as well;
+* a record whose class is missing or not listed is left out, whatever its other values are.
+
+Each rule looks at one record alone, hence adding or removing a record of the input adds or removes
+at most one record of what the learner sees.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+from numpy.typing import NDArray
+
+from privet.errors import SchemaError
+
+Value = str | int | float | bool
+
+#: Bins of a numeric feature unless the schema says otherwise (Friedman & Schuster use 10).
+DEFAULT_BINS = 10
+#: Codes are held in at most 16 bits, and one code is the extra bin.
+MAX_BINS = 65_535
+#: A draft leaves out a text column with more distinct values than this: it looks like a name.
+MAX_DRAFT_CATEGORIES = 255
+#: A draft takes a numeric target with at most this many distinct whole values as classes.
+MAX_DRAFT_CLASSES = 20
+
+_DRAFT_NOTE = """\
+# A DRAFT MADE FROM THE DATA. Its bounds, categories and classes were read off single records, so a
+# model fitted with it is not private. Correct every line by what is publicly known (an age lies in
+# [0, 120], whatever the oldest patient's is), then delete the line "draft = true".
+"""
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A number with public bounds, seen through public bins.
+
+    Parameters
+    ----------
+    low, high : float
+        Public bounds. Values outside count as the nearer bound.
+    bins : int, default=10
+        How many bins of equal width learners that work on bins see.
+    edges : sequence of float, optional
+        Cut points between bins, increasing, instead of equal width. ``low`` and ``high`` themselves
+        may be listed or not. Bin ``j`` holds ``edges[j-1] <= x < edges[j]``.
+
+    Examples
+    --------
+    >>> Numeric(0, 120, bins=4).cuts
+    array([30., 60., 90.])
+    >>> Numeric(0, 120, edges=[18, 65]).bins
+    3
+    """
+
+    low: float
+    high: float
+    bins: int = None  # type: ignore[assignment]  # always an int after construction
+    edges: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        low, high = _number(self.low, "low"), _number(self.high, "high")
+        if not low < high or not math.isfinite(high - low):
+            raise SchemaError("a numeric feature needs finite bounds with low < high")
+        bins: Any = self.bins
+        if bins is not None and (not isinstance(bins, int | np.integer) or bins < 1):
+            raise SchemaError("bins must be a whole number, at least 1")
+        edges = None
+        if self.edges is not None:
+            given = [_number(edge, "an edge") for edge in self.edges]
+            edges = tuple(edge for edge in given if edge not in (low, high))
+            if any(not low < edge < high for edge in edges) or any(
+                a >= b for a, b in zip(given, given[1:], strict=False)
+            ):
+                raise SchemaError("edges must increase and lie between low and high")
+            if bins not in (None, len(edges) + 1):
+                raise SchemaError(
+                    f"bins={bins} contradicts the edges, which make {len(edges) + 1} bins; "
+                    "give one of the two"
+                )
+            bins = len(edges) + 1
+        bins = DEFAULT_BINS if bins is None else int(bins)
+        if bins > MAX_BINS:
+            raise SchemaError(f"at most {MAX_BINS} bins are possible")
+        for name, value in (("low", low), ("high", high), ("bins", bins), ("edges", edges)):
+            object.__setattr__(self, name, value)
+        if np.any(np.diff(self.cuts) <= 0):
+            raise SchemaError("the bounds are too close together for that many bins")
+
+    @cached_property
+    def cuts(self) -> NDArray[np.float64]:
+        """The cut points between bins, in order (one fewer than ``bins``)."""
+        if self.edges is not None:
+            return np.array(self.edges, dtype=np.float64)
+        steps = np.arange(1, self.bins, dtype=np.float64) / self.bins
+        return self.low + (self.high - self.low) * steps
+
+    @property
+    def size(self) -> int:
+        """The number of codes: the bins and the extra bin for missing values, which is last."""
+        return self.bins + 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the feature as plain data, for TOML and JSON."""
+        plain: dict[str, Any] = {"type": "numeric", "low": self.low, "high": self.high}
+        if self.edges is None:
+            plain["bins"] = self.bins
+        else:
+            plain["edges"] = list(self.edges)
+        return plain
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A value from a public list. Everything else, and missing values, share one extra bin.
+
+    Parameters
+    ----------
+    values : sequence of str, int, float or bool
+        The public categories. If all are numbers, columns are compared as numbers (``1``, ``1.0``
+        and the text ``"1"`` are the same); otherwise as text.
+
+    Examples
+    --------
+    >>> Categorical(["f", "m"]).size
+    3
+    """
+
+    values: tuple[Value, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _vocabulary(self.values, "a categorical feature"))
+
+    @property
+    def size(self) -> int:
+        """The number of codes: the categories and the extra bin, which is last."""
+        return len(self.values) + 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the feature as plain data, for TOML and JSON."""
+        return {"type": "categorical", "values": list(self.values)}
+
+
+Feature = Numeric | Categorical
+
+
+@dataclass(frozen=True)
+class Schema:
+    """All that is public about a table.
+
+    Parameters
+    ----------
+    features : mapping of str to Numeric or Categorical
+        The features, in the order in which array input has its columns.
+    target : str
+        The name of the column to predict.
+    classes : sequence, optional
+        For classification: the public list of classes, at least two.
+    bounds : (float, float), optional
+        For regression: public bounds of the target. Exactly one of ``classes`` and ``bounds``.
+    table : str, optional
+        The table's name. A ledger opened for a named table refuses to pay for another one.
+    drafted : bool, default=False
+        True if the schema was read off the data (:meth:`draft`); fits then warn and are marked.
+
+    Examples
+    --------
+    >>> schema = Schema(
+    ...     {"age": Numeric(0, 120), "sex": Categorical(["f", "m"])},
+    ...     target="readmitted", classes=["no", "yes"],
+    ... )
+    >>> schema.names
+    ('age', 'sex')
+    """
+
+    features: Mapping[str, Feature]
+    target: str
+    classes: tuple[Value, ...] | None = None
+    bounds: tuple[float, float] | None = None
+    table: str | None = None
+    drafted: bool = field(default=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.features, Mapping):
+            raise SchemaError("features must map column names to Numeric(...) or Categorical(...)")
+        features = dict(self.features)
+        if not features:
+            raise SchemaError("a schema needs at least one feature")
+        for name, feature in features.items():
+            if not isinstance(name, str) or not name:
+                raise SchemaError("feature names must be non-empty text")
+            if not isinstance(feature, Numeric | Categorical):
+                raise SchemaError(f"feature {name!r} must be Numeric(...) or Categorical(...)")
+        if not isinstance(self.target, str) or not self.target:
+            raise SchemaError("the schema must name its target column: target = \"...\"")
+        if self.target in features:
+            raise SchemaError(f"the target {self.target!r} cannot be a feature too")
+        if (self.classes is None) == (self.bounds is None):
+            raise SchemaError(
+                "say what the target is: classes=[...] for classification, or bounds=(low, high) "
+                "for regression"
+            )
+        classes = bounds = None
+        if self.classes is not None:
+            classes = _vocabulary(self.classes, "the target")
+            if len(classes) < 2:
+                raise SchemaError("classification needs at least two classes in the schema")
+        else:
+            if not isinstance(self.bounds, Sequence) or len(self.bounds) != 2:
+                raise SchemaError("bounds must be two numbers, low and high")
+            low, high = (_number(bound, "a target bound") for bound in self.bounds)
+            if not low < high:
+                raise SchemaError("the target's bounds need low < high")
+            bounds = (low, high)
+        if self.table is not None and (not isinstance(self.table, str) or not self.table):
+            raise SchemaError("the table's name must be non-empty text")
+        if not isinstance(self.drafted, bool):
+            raise SchemaError("drafted must be true or false")
+        for name, value in (("features", features), ("classes", classes), ("bounds", bounds)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the features, in order."""
+        return tuple(self.features)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of codes of every feature, extra bins included."""
+        return tuple(feature.size for feature in self.features.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as plain data: what the TOML and model files hold."""
+        plain: dict[str, Any] = {}
+        if self.table is not None:
+            plain["table"] = self.table
+        plain["target"] = self.target
+        if self.classes is not None:
+            plain["classes"] = list(self.classes)
+        if self.bounds is not None:
+            plain["bounds"] = list(self.bounds)
+        if self.drafted:
+            plain["draft"] = True
+        plain["features"] = {name: feature.to_dict() for name, feature in self.features.items()}
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: Any) -> Schema:
+        """Build a schema from what :meth:`to_dict` returns, checking everything."""
+        table = _table(plain, "the schema")
+        _known_keys(
+            table, {"table", "target", "classes", "bounds", "draft", "features"}, "the schema"
+        )
+        if "target" not in table:
+            raise SchemaError("the schema must name its target column: target = \"...\"")
+        features = {
+            str(name): _feature(entry, name)
+            for name, entry in _table(table.get("features", {}), "features").items()
+        }
+        return cls(
+            features,
+            table["target"],
+            classes=_optional_list(table, "classes"),
+            bounds=_optional_list(table, "bounds"),  # type: ignore[arg-type]
+            table=table.get("table"),
+            drafted=table.get("draft", False),
+        )
+
+    def to_toml(self, path: str | Path) -> None:
+        """Write the schema for people to read and correct."""
+        Path(path).write_text(self.toml(), encoding="utf-8")
+
+    def toml(self) -> str:
+        """Return the text that :meth:`to_toml` writes."""
+        return (_DRAFT_NOTE if self.drafted else "") + tomli_w.dumps(self.to_dict())
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Schema:
+        """Read a schema file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SchemaError(f"cannot read the schema file {path}") from error
+        try:
+            plain = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise SchemaError(f"{path} is not valid TOML: {error}") from error
+        return cls.from_dict(plain)
+
+    def with_target(self, target: str) -> Schema:
+        """Return the schema for another name of the target column."""
+        return replace(self, target=target)
+
+    @classmethod
+    def draft(
+        cls,
+        frame: Any,
+        target: str | None = None,
+        *,
+        values: Any = None,
+        classes: bool | None = None,
+    ) -> Schema:
+        """Read a first draft of a schema off a table, for a person to correct.
+
+        The draft depends on single records, so it is marked: fits with it warn
+        (:class:`~privet.errors.PrivacyLeakWarning`) and their models are not private.
+
+        Parameters
+        ----------
+        frame : dataframe
+            A pandas, polars or pyarrow table, or an array.
+        target : str, optional
+            The target column; the last column if not given.
+        values : column, optional
+            The target's values, if they are not a column of the table.
+        classes : bool, optional
+            Whether to list the target's values as classes (else its bounds). If not given: text,
+            truth values and few distinct whole numbers become classes.
+        """
+        from privet.frames import Columns, as_numbers, as_series, distinct_values, holds_numbers
+
+        columns = Columns.of(frame)
+        if not len(columns):
+            raise SchemaError("a draft needs data: the table has no rows")
+        if values is not None:
+            target = target or "target"
+            column = as_series(values, target)
+        else:
+            target = target or columns.names[-1]
+            if target not in columns.names:
+                raise SchemaError(f"there is no column {target!r} to be the target")
+            column = columns.column(target)
+        features: dict[str, Feature] = {}
+        for name in columns.names:
+            if name == target:
+                continue
+            if holds_numbers(columns.column(name)):
+                features[name] = Numeric(*_rounded_range(columns.numbers(name)))
+                continue
+            listed = distinct_values(columns.column(name))
+            if len(listed) > MAX_DRAFT_CATEGORIES:
+                warnings.warn(
+                    f"column {name!r} was left out of the draft: it has too many distinct values "
+                    "for a category; add it by hand if it is a feature",
+                    UserWarning,
+                    stacklevel=2,
+                )
+            else:
+                features[name] = Categorical(tuple(listed) or ("",))
+        if classes is None:
+            classes = not holds_numbers(column) or _few_whole(as_numbers(column, target))
+        if not classes:
+            bounds = _rounded_range(as_numbers(column, target))
+            return cls(features, target, bounds=bounds, drafted=True)
+        found = distinct_values(column)
+        if len(found) < 2:
+            raise SchemaError("the data hold fewer than two classes (no or only one class)")
+        return cls(features, target, classes=tuple(found), drafted=True)
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise SchemaError(f"{what} must be a number")
+    number = float(value)
+    if not math.isfinite(number):
+        raise SchemaError(f"{what} must be finite")
+    return number
+
+
+def _vocabulary(values: Any, what: str) -> tuple[Value, ...]:
+    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+        raise SchemaError(f"{what} needs a list of values")
+    plain = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
+    if not plain:
+        raise SchemaError(f"{what} needs at least one value")
+    if len(plain) > MAX_BINS:
+        raise SchemaError(f"{what} can have at most {MAX_BINS} values")
+    if any(not isinstance(v, str | int | float) for v in plain):
+        raise SchemaError(f"{what} can list text, numbers and truth values only")
+    if any(isinstance(v, float) and not math.isfinite(v) for v in plain):
+        raise SchemaError(f"{what} cannot list NaN or infinity: missing values have a bin already")
+    if len({value_key(v, all_numbers(plain)) for v in plain}) < len(plain):
+        raise SchemaError(f"{what} lists a value twice")
+    return plain
+
+
+def all_numbers(values: Sequence[Value]) -> bool:
+    """Tell whether a list of categories or classes is compared as numbers."""
+    return all(not isinstance(v, str) for v in values)
+
+
+def value_key(value: Value, numbers: bool) -> Value:
+    """Return what two equal categories have in common: a float, or text."""
+    return float(value) if numbers else str(value)
+
+
+def _table(plain: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(plain, Mapping):
+        raise SchemaError(f"{what} must be a table of keys and values")
+    return plain
+
+
+def _known_keys(table: Mapping[str, Any], known: set[str], what: str) -> None:
+    unknown = sorted(set(map(str, table)) - known)
+    if unknown:
+        raise SchemaError(f"{what} has an unknown key {unknown[0]!r}; known: {sorted(known)}")
+
+
+def _optional_list(table: Mapping[str, Any], key: str) -> tuple[Any, ...] | None:
+    if key not in table:
+        return None
+    if not isinstance(table[key], Sequence) or isinstance(table[key], str):
+        raise SchemaError(f"{key} must be a list")
+    return tuple(table[key])
+
+
+def _feature(entry: Any, name: str) -> Feature:
+    table = _table(entry, f"feature {name!r}")
+    kind = table.get("type")
+    try:
+        if kind == "numeric":
+            _known_keys(table, {"type", "low", "high", "bins", "edges"}, f"feature {name!r}")
+            return Numeric(
+                table["low"],
+                table["high"],
+                bins=table.get("bins"),  # type: ignore[arg-type]
+                edges=_optional_list(table, "edges"),
+            )
+        if kind == "categorical":
+            _known_keys(table, {"type", "values"}, f"feature {name!r}")
+            return Categorical(table["values"])
+    except KeyError as error:
+        raise SchemaError(f"feature {name!r} lacks {error.args[0]!r}") from None
+    except SchemaError as error:
+        raise SchemaError(f"feature {name!r}: {error}") from None
+    raise SchemaError(f"feature {name!r} needs type = \"numeric\" or type = \"categorical\"")
+
+
+def _rounded_range(numbers: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the finite range rounded outwards to two digits; [0, 1] if there is none."""
+    finite = numbers[np.isfinite(numbers)]
+    if not finite.size:
+        return 0.0, 1.0
+    low, high = float(finite.min()), float(finite.max())
+    unit = 10.0 ** math.floor(math.log10(max(high - low, abs(high) * 1e-9, 1e-300))) / 10
+    rounded = (math.floor(low / unit) * unit, math.ceil(high / unit) * unit)
+    low, high = (float(f"{bound:.12g}") for bound in rounded)
+    return (low, high) if low < high else (low, low + 1.0)
+
+
+def _few_whole(numbers: NDArray[np.float64]) -> bool:
+    distinct = np.unique(numbers[np.isfinite(numbers)])
+    return len(distinct) <= MAX_DRAFT_CLASSES and bool(np.all(distinct == np.round(distinct)))

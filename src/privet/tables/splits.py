@@ -1,0 +1,46 @@
+"""Splits in terms of codes, and the public lists of them that cells choose from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.criteria import Criterion
+from privet.schema import Schema
+
+
+@dataclass(frozen=True)
+class Split:
+    """Divide a cell by one feature: the record's code says which child it goes to.
+
+    Attributes
+    ----------
+    feature : int
+        The feature's position in the schema.
+    children : tuple of int
+        The child of every code, extra bin included; children are numbered from zero.
+    """
+
+    feature: int
+    children: tuple[int, ...]
+
+    @property
+    def n_children(self) -> int:
+        """How many children there are, empty ones included."""
+        return max(self.children) + 1
+
+
+@dataclass(frozen=True)
+class Multiway:
+    """One candidate per feature: a child for every code of it, as in ID3."""
+
+    def losses(self, counts: NDArray[Any], criterion: Criterion) -> NDArray[np.int64]:
+        """Return the loss of the candidate from counts of shape (cells, codes, classes)."""
+        return np.asarray(criterion.losses(counts).sum(axis=-1))
+
+    def split(self, feature: int, schema: Schema) -> Split:
+        """Return the candidate of a feature."""
+        return Split(feature, tuple(range(schema.sizes[feature])))
