@@ -32,6 +32,10 @@ MAX_ROWS = 2**31 - 1
 TARGET_STEPS = 2**15
 
 
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 class Criterion(ABC):
     """The loss of a region, as an integer, with a bound on what one record can change.
 
@@ -130,7 +134,7 @@ class Entropy(Criterion):
     n_max: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.n_max, bool) or not isinstance(self.n_max, int | np.integer):
+        if not _is_whole(self.n_max):
             raise BudgetError("n_max must be a whole number: a public bound on the rows")
         if not 2 <= self.n_max <= MAX_ROWS:
             raise BudgetError(f"n_max must lie between 2 and {MAX_ROWS}")
@@ -179,6 +183,8 @@ class ClippedEntropy(Criterion):
     def __post_init__(self) -> None:
         if not isinstance(self.floor, float) or not 2.0**-30 <= self.floor <= 0.5:
             raise BudgetError("floor must be a share between 2^-30 and 0.5")
+        if not _is_whole(self.classes) or self.classes < 1:
+            raise BudgetError("classes must be a whole number, at least 1")
         if self.classes * self.floor > 1:
             raise BudgetError("the floor is too high for that many classes")
 
@@ -205,9 +211,10 @@ class ClippedEntropy(Criterion):
                 - entropy_part[..., j]
                 - head * math.log2(share)
             )
-            smallest = ordered[..., j] * share
-            best = np.where((smallest >= self.floor * head) & (loss < best), loss, best)
-        return np.rint(best * self.scale).astype(np.int64)
+            # The first is always feasible, also where rounding denies it (floor = 1 / classes).
+            feasible = (ordered[..., j] * share >= self.floor * head) | (j == 0)
+            best = np.where(feasible & (loss < best), loss, best)
+        return np.asarray(np.rint(best * self.scale), dtype=np.int64)
 
     @property
     def spread(self) -> int:
@@ -216,7 +223,7 @@ class ClippedEntropy(Criterion):
         A loss has four terms below 2^36 besides a running sum over the classes, each off by at
         most 4 ulp of half a unit, and the sum by half a unit per class.
         """
-        error = 12 + self.classes
+        error = 12 + int(self.classes)
         return math.ceil(-math.log2(self.floor) * self.scale) + 1 + 4 * error
 
 
@@ -265,17 +272,19 @@ class SAD(Criterion):
     steps: int = 255
 
     def __post_init__(self) -> None:
-        if not isinstance(self.steps, int) or not 1 <= self.steps <= 2**16:
+        if not _is_whole(self.steps) or not 1 <= self.steps <= 2**16:
             raise BudgetError("steps must be a whole number between 1 and 65536")
 
     @property
     def scale(self) -> int:  # type: ignore[override]
         """The width of the target is ``steps`` units."""
-        return self.steps
+        return int(self.steps)
 
     def losses(self, statistics: NDArray[Any]) -> Integers:
         """See :class:`Criterion`. Between neighbouring values, min(left, right) records differ."""
         counts = np.asarray(statistics, dtype=np.int64)
+        if counts.shape[-1] != self.steps + 1:
+            raise BudgetError("the criterion was made for another grid of the target")
         left = np.cumsum(counts, axis=-1)[..., :-1]
         right = counts.sum(axis=-1)[..., None] - left
         return np.asarray(np.minimum(left, right).sum(axis=-1))
@@ -283,4 +292,4 @@ class SAD(Criterion):
     @property
     def spread(self) -> int:
         """The width of the target's grid."""
-        return self.steps
+        return int(self.steps)

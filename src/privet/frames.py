@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import ColumnTypeError, ColumnTypeWarning, DataError
-from privet.schema import Schema, Value, all_numbers, value_key
+from privet.schema import Numeric, Schema, Value, all_numbers, value_key
 
 _TRUTH = {"true": 1.0, "false": 0.0}
 
@@ -69,9 +69,7 @@ class Columns:
                 "if it has a single feature or array.reshape(1, -1) if it is a single sample"
             )
         if array.shape[1] == 0:
-            raise DataError(
-                f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
-            )
+            raise DataError(f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
         if schema is None:
             names = [f"x{j}" for j in range(array.shape[1])]
         elif array.shape[1] != len(schema.names):
@@ -101,7 +99,10 @@ class Columns:
     def column(self, name: str) -> nw.Series[Any] | NDArray[Any]:
         """Return one column as it came."""
         if self.named:
-            return self._data.get_column(self._data.columns[self.names.index(name)])
+            series: nw.Series[Any] = self._data.get_column(
+                self._data.columns[self.names.index(name)]
+            )
+            return series
         return np.asarray(self._data[:, self.names.index(name)])
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -111,6 +112,22 @@ class Columns:
     def codes(self, name: str, values: Sequence[Value]) -> NDArray[np.intp]:
         """Return positions in a list of values; what is not in it gets ``len(values)``."""
         return as_codes(self.column(name), values, name)
+
+
+def feature_matrix(
+    table: Any, schema: Schema, names: Sequence[str] | None = None
+) -> NDArray[np.float64]:
+    """Return features as one array: numbers as they are, categories as positions in their list."""
+    columns = Columns.of(table, schema)
+    chosen = schema.names if names is None else names
+    matrix = np.empty((len(columns), len(chosen)))
+    for j, name in enumerate(chosen):
+        feature = schema.features[name]
+        if isinstance(feature, Numeric):
+            matrix[:, j] = columns.numbers(name)
+        else:
+            matrix[:, j] = columns.codes(name, feature.values)
+    return matrix
 
 
 def as_series(values: Any, name: str) -> nw.Series[Any] | NDArray[Any]:
@@ -134,10 +151,11 @@ def as_numbers(column: nw.Series[Any] | NDArray[Any], name: str) -> NDArray[np.f
             if kind == nw.Boolean:
                 column = column.cast(nw.Int8)
             return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        # An object column has no declared type (narwhals looks at its values to name one).
+        if kind in (nw.Object, nw.Unknown) or str(getattr(column.to_native(), "dtype", "")) == "object":
+            return _objects_to_numbers(column.to_list())
         if kind in (nw.String, nw.Categorical) or isinstance(kind, nw.Enum):
             return _parse(column.to_list(), name)
-        if kind in (nw.Object, nw.Unknown):
-            return _objects_to_numbers(column.to_list())
         raise ColumnTypeError(f"column {name!r} has type {kind}, which cannot be read as numbers")
     if column.dtype.kind in "fiub":
         return np.asarray(column, dtype=np.float64)
@@ -159,7 +177,9 @@ def as_codes(
         order = np.argsort(listed)
         place = np.minimum(np.searchsorted(listed[order], numbers), other - 1)
         return np.where(listed[order][place] == numbers, order[place], other)
-    index = {value_key(value, numbers=False): code for code, value in enumerate(values)}
+    index: dict[Any, int] = {
+        value_key(value, numbers=False): code for code, value in enumerate(values)
+    }
     items = column.to_list() if isinstance(column, nw.Series) else column.tolist()
     if _is_text(column):
         found = (index.get(item, other) for item in items)
@@ -208,7 +228,7 @@ def holds_numbers(column: nw.Series[Any] | NDArray[Any]) -> bool:
 
 def _is_text(column: nw.Series[Any] | NDArray[Any]) -> bool:
     if isinstance(column, nw.Series):
-        return column.dtype in (nw.String, nw.Categorical) or isinstance(column.dtype, nw.Enum)
+        return column.dtype == nw.String
     return column.dtype.kind == "U"
 
 

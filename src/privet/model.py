@@ -185,17 +185,23 @@ class Model:
         """Build a model from what :meth:`to_dict` returns, checking everything."""
         if not isinstance(plain, dict) or plain.get("format") != FORMAT:
             raise ModelFileError("this is not a Privet model file")
-        if plain.get("version") != VERSION:
+        version = plain.get("version")
+        if type(version) is not int:
+            raise ModelFileError("the file does not say which version of the format it has")
+        if version != VERSION:
             raise ModelFileError(
-                f"this model file has version {plain.get('version')!r:.20}; this Privet reads "
-                f"version {VERSION}"
+                f"this model file has version {version!s:.20}; this Privet reads version {VERSION}"
             )
+        if set(plain) - {"format", "version", "learner", "privacy", "schema", "tree"}:
+            raise ModelFileError("the file has fields that this version does not know")
         if not isinstance(plain.get("learner"), str):
             raise ModelFileError("the file does not say which learner made the model")
         try:
             schema = Schema.from_dict(plain.get("schema"))
         except SchemaError as error:
             raise ModelFileError(f"the file's schema is wrong: {error}") from error
+        except OverflowError as error:
+            raise ModelFileError("the file's schema has a number that is too large") from error
         return cls(
             tree=Tree.from_dict(plain.get("tree"), schema),
             privacy=PrivacyCard.from_dict(plain.get("privacy")),
@@ -210,6 +216,8 @@ def load(path: str | Path) -> Model:
             raise ModelFileError(f"{path} is too large to be a model file")
         text = Path(path).read_text(encoding="utf-8")
         plain = json.loads(text, parse_constant=_refuse_constant)
+    except ModelFileError:
+        raise
     except OSError as error:
         raise ModelFileError(f"cannot read the model file {path}") from error
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
@@ -253,7 +261,10 @@ def _read_number(value: Any) -> float:
         return float("inf")
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
         raise ModelFileError("the privacy card has a number that is none")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ModelFileError("the privacy card has a number that is too large") from None
 
 
 def _read_count(value: Any) -> int:

@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ class Numeric:
     low: float
     high: float
     bins: int = None  # type: ignore[assignment]  # always an int after construction
-    edges: tuple[float, ...] | None = None
+    edges: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         low, high = _number(self.low, "low"), _number(self.high, "high")
@@ -89,7 +90,7 @@ class Numeric:
             given = [_number(edge, "an edge") for edge in self.edges]
             edges = tuple(edge for edge in given if edge not in (low, high))
             if any(not low < edge < high for edge in edges) or any(
-                a >= b for a, b in zip(given, given[1:], strict=False)
+                a >= b for a, b in pairwise(given)
             ):
                 raise SchemaError("edges must increase and lie between low and high")
             if bins not in (None, len(edges) + 1):
@@ -145,7 +146,7 @@ class Categorical:
     3
     """
 
-    values: tuple[Value, ...]
+    values: Sequence[Value]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _vocabulary(self.values, "a categorical feature"))
@@ -194,8 +195,8 @@ class Schema:
 
     features: Mapping[str, Feature]
     target: str
-    classes: tuple[Value, ...] | None = None
-    bounds: tuple[float, float] | None = None
+    classes: Sequence[Value] | None = None
+    bounds: Sequence[float] | None = None
     table: str | None = None
     drafted: bool = field(default=False)
 
@@ -211,7 +212,7 @@ class Schema:
             if not isinstance(feature, Numeric | Categorical):
                 raise SchemaError(f"feature {name!r} must be Numeric(...) or Categorical(...)")
         if not isinstance(self.target, str) or not self.target:
-            raise SchemaError("the schema must name its target column: target = \"...\"")
+            raise SchemaError('the schema must name its target column: target = "..."')
         if self.target in features:
             raise SchemaError(f"the target {self.target!r} cannot be a feature too")
         if (self.classes is None) == (self.bounds is None):
@@ -271,7 +272,7 @@ class Schema:
             table, {"table", "target", "classes", "bounds", "draft", "features"}, "the schema"
         )
         if "target" not in table:
-            raise SchemaError("the schema must name its target column: target = \"...\"")
+            raise SchemaError('the schema must name its target column: target = "..."')
         features = {
             str(name): _feature(entry, name)
             for name, entry in _table(table.get("features", {}), "features").items()
@@ -280,7 +281,7 @@ class Schema:
             features,
             table["target"],
             classes=_optional_list(table, "classes"),
-            bounds=_optional_list(table, "bounds"),  # type: ignore[arg-type]
+            bounds=_optional_list(table, "bounds"),
             table=table.get("table"),
             drafted=table.get("draft", False),
         )
@@ -452,12 +453,12 @@ def _feature(entry: Any, name: str) -> Feature:
         raise SchemaError(f"feature {name!r} lacks {error.args[0]!r}") from None
     except SchemaError as error:
         raise SchemaError(f"feature {name!r}: {error}") from None
-    raise SchemaError(f"feature {name!r} needs type = \"numeric\" or type = \"categorical\"")
+    raise SchemaError(f'feature {name!r} needs type = "numeric" or type = "categorical"')
 
 
 def _rounded_range(numbers: NDArray[np.float64]) -> tuple[float, float]:
     """Return the finite range rounded outwards to two digits; [0, 1] if there is none."""
-    finite = numbers[np.isfinite(numbers)]
+    finite = numbers[np.abs(numbers) < 1e300]
     if not finite.size:
         return 0.0, 1.0
     low, high = float(finite.min()), float(finite.max())

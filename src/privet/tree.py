@@ -1,8 +1,8 @@
 """The published model: an immutable tree that every learner ends in.
 
 A tree consists of tests and leaves. A test looks at one feature: a :class:`Cut` divides numbers at
-edges, a :class:`Grouping` sends categories to children. Both may have two children or many, and both
-say where missing values go. A node carries what was *released* about it, never anything else.
+edges, a :class:`Grouping` sends categories to children. Both may have two children or many, and
+both say where missing values go. A node carries what was *released* about it, never anything else.
 
 Trees are plain data: they are written as JSON, checked completely when read, and loading one never
 runs code.
@@ -14,13 +14,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import ModelFileError
-from privet.frames import Columns
+from privet.frames import feature_matrix
 from privet.schema import Categorical, Numeric, Schema
 
 _BLOCK = 65_536
@@ -97,6 +99,12 @@ class Node:
     value: tuple[float, ...] = ()
     released: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "released", MappingProxyType(dict(self.released)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Node, (self.test, self.children, self.value, dict(self.released)))
+
 
 @dataclass(frozen=True)
 class Tree:
@@ -141,17 +149,9 @@ class Tree:
 
     def apply(self, table: Any) -> NDArray[np.intp]:
         """Return the position of the leaf that each row falls into."""
-        columns = Columns.of(table, self.schema)
-        places = np.zeros(len(columns), dtype=np.intp)
-        used = self._flat.used
-        matrix = np.empty((len(columns), len(used)))
-        for j, name in enumerate(used):
-            feature = self.schema.features[name]
-            if isinstance(feature, Numeric):
-                matrix[:, j] = columns.numbers(name)
-            else:
-                matrix[:, j] = columns.codes(name, feature.values)
-        for start in range(0, len(columns), _BLOCK):
+        matrix = feature_matrix(table, self.schema, self._flat.used)
+        places = np.zeros(len(matrix), dtype=np.intp)
+        for start in range(0, len(matrix), _BLOCK):
             block = slice(start, start + _BLOCK)
             places[block] = self._flat.route(matrix[block], self.depth)
         return places
@@ -178,7 +178,7 @@ class Tree:
     @classmethod
     def from_dict(cls, plain: Any, schema: Schema) -> Tree:
         """Build a tree from what :meth:`to_dict` returns, checking everything."""
-        listed = _typed(plain, dict, "the tree").get("nodes")
+        listed = _fields(plain, {"nodes"}, "the tree")["nodes"]
         nodes = tuple(_node_from_dict(entry) for entry in _typed(listed, list, "nodes"))
         return cls(schema, nodes)
 
@@ -278,14 +278,15 @@ def _check_test(test: Test, schema: Schema) -> None:
             raise ModelFileError("a cut needs a numeric feature of the schema")
         if any(not feature.low < edge <= feature.high for edge in test.edges):
             raise ModelFileError("a cut needs edges within its feature's bounds")
-        if any(a >= b for a, b in zip(test.edges, test.edges[1:], strict=False)):
+        if any(a >= b for a, b in pairwise(test.edges)):
             raise ModelFileError("the edges of a cut must increase")
         if not 0 <= test.missing <= len(test.edges) + 1 or test.n_children < 2:
             raise ModelFileError("a cut sends missing values to a child that does not exist")
     else:
         if not isinstance(feature, Categorical) or len(test.children) != len(feature.values):
             raise ModelFileError("a grouping needs a categorical feature and all its categories")
-        if set(range(test.n_children)) != {*test.children, test.other}:
+        targets = {*test.children, test.other}
+        if targets != set(range(len(targets))):  # bounded by the file's size, whatever it says
             raise ModelFileError("every child of a grouping needs a category")
 
 
@@ -322,14 +323,14 @@ def _node_from_dict(plain: Any) -> Node:
         raise ModelFileError("a node has fields that this version does not know")
     test: Test | None = None
     if "cut" in entry:
-        cut = _typed(entry["cut"], dict, "a cut")
-        test = Cut(_text(cut), _numbers(cut.get("edges")), _whole(cut.get("missing")))
+        cut = _fields(entry["cut"], {"feature", "edges", "missing"}, "a cut")
+        test = Cut(_text(cut), _numbers(cut["edges"]), _whole(cut["missing"]))
     elif "grouping" in entry:
-        grouping = _typed(entry["grouping"], dict, "a grouping")
-        children = _wholes(grouping.get("children"))
+        grouping = _fields(entry["grouping"], {"feature", "children", "other"}, "a grouping")
+        children = _wholes(grouping["children"])
         if not children:
             raise ModelFileError("a grouping needs categories")
-        test = Grouping(_text(grouping), children, _whole(grouping.get("other")))
+        test = Grouping(_text(grouping), children, _whole(grouping["other"]))
     released: dict[str, int | tuple[int, ...]] = {}
     for name, value in _typed(entry.get("released", {}), dict, "released").items():
         released[name] = _wholes(value) if isinstance(value, list) else _whole(value)
@@ -344,8 +345,15 @@ def _typed(value: Any, kind: type, what: str) -> Any:
     return value
 
 
+def _fields(value: Any, names: set[str], what: str) -> dict[str, Any]:
+    entry: dict[str, Any] = _typed(value, dict, what)
+    if set(entry) != names:
+        raise ModelFileError(f"{what} lacks fields or has some that this version does not know")
+    return entry
+
+
 def _text(entry: dict[str, Any]) -> str:
-    return str(_typed(entry.get("feature"), str, "a test's feature"))
+    return str(_typed(entry["feature"], str, "a test's feature"))
 
 
 def _whole(value: Any) -> int:

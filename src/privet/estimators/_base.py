@@ -106,7 +106,8 @@ class PrivateTreeEstimator(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of every row."""
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return np.asarray(self.classes_[best])
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model, with its privacy card, to a JSON file.

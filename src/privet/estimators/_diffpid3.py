@@ -60,7 +60,7 @@ class DiffPID3Classifier(PrivateTreeEstimator):
     --------
     >>> import numpy as np
     >>> from privet import DiffPID3Classifier, Numeric, Schema
-    >>> x = np.random.default_rng(0).uniform(0, 100, size=(10_000, 1))
+    >>> x = np.linspace(0, 100, 10_000).reshape(-1, 1)
     >>> schema = Schema({"dose": Numeric(0, 100)}, target="cured", classes=["no", "yes"])
     >>> cured = np.where(x[:, 0] > 40, "yes", "no")
     >>> model = DiffPID3Classifier(epsilon=1.0, schema=schema, max_depth=1).fit(x, cured)

@@ -35,6 +35,8 @@ def learn(table: PrivateTable, *, epsilon: Amount, max_depth: int, criterion: Cr
         cells, unused = cells.take(~stop), unused[~stop]
         splits = cells.choose_splits(candidates, criterion, share, unused)
         nodes += _level(len(nodes), schema, share, stop, counts, leaf_counts, splits)
+        if not splits:
+            return Tree(schema, tuple(nodes))
         cells, unused = cells.split(splits), _without_used(unused, splits)
     nodes += _last_level(cells, 2 * share)
     return Tree(schema, tuple(nodes))

@@ -29,14 +29,16 @@ REPLACE_ONE_FACTOR = 2
 
 def exact(value: Any, what: str = "epsilon") -> Amount:
     """Return a positive number as an exact fraction (or infinity), or say what is wrong with it."""
-    if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
+    if not isinstance(value, int | float | Fraction | Decimal):
         try:
             value = value.item()  # numpy scalars
-        except (AttributeError, ValueError):
+        except (AttributeError, TypeError, ValueError):
             raise BudgetError(f"{what} must be a number") from None
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
         raise BudgetError(f"{what} must be a number")
-    if value != value:
+    if (isinstance(value, float) and math.isnan(value)) or (
+        isinstance(value, Decimal) and value.is_nan()
+    ):
         raise BudgetError(f"{what} must not be NaN")
     if value <= 0:
         raise BudgetError(f"{what} must be positive")
@@ -118,7 +120,12 @@ class Budget:
                 raise BudgetError("delta must be below 1 (and far below one over the rows)")
             if self.epsilon == math.inf:
                 raise BudgetError("an infinite epsilon needs no delta")
-            object.__setattr__(self, "delta", float(delta))
+            rounded = float(delta)
+            if rounded > delta:  # what was promised is never exceeded, not even by rounding
+                rounded = math.nextafter(rounded, 0.0)
+            if not rounded:
+                raise BudgetError("delta is too small for a number; leave it out")
+            object.__setattr__(self, "delta", rounded)
 
     @property
     def accountant(self) -> str:

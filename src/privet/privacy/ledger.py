@@ -101,16 +101,28 @@ class Scopes:
     def __len__(self) -> int:
         return len(self._index)
 
+    def _is_of(self, root: _Group) -> bool:
+        group = self._group
+        while group.parent is not None:
+            group = group.parent
+        return group is root
+
     def take(self, chosen: NDArray[Any]) -> Scopes:
-        """Return some of the scopes, by mask or by position. Free."""
-        return Scopes(self._group, self._index[chosen])
+        """Return some of the scopes, by mask or by position, none of them twice. Free."""
+        index = self._index[chosen]
+        if len(np.unique(index)) < len(index):
+            raise BudgetError("the same cell is taken twice: cells must be disjoint")
+        return Scopes(self._group, index)
 
     def divide(self, parents: NDArray[np.intp]) -> Scopes:
         """Return new scopes; number i is a part of scope ``parents[i]``. Free.
 
         The caller promises that the parts of one scope are disjoint.
         """
-        origin = self._index[np.asarray(parents, dtype=np.intp)].tolist()
+        parents = np.asarray(parents, dtype=np.intp)
+        if np.any(parents < 0):
+            raise BudgetError("every part needs a scope that it is a part of")
+        origin = self._index[parents].tolist()
         return Scopes(_Group(self._group, origin), np.arange(len(origin)))
 
 
@@ -199,8 +211,12 @@ class Ledger:
         else:
             costs = [mechanisms.cost] * len(scopes)
             entries = [Entry(question, where, len(scopes), mechanisms.name, costs[0])]
-        if any(entry.cost.epsilon < 0 or entry.cost.rho < 0 for entry in entries):
-            raise BudgetError("a cost cannot be negative")
+        for entry in entries:
+            for amount in (entry.cost.epsilon, entry.cost.rho):
+                if not amount >= 0 or (isinstance(amount, float) and amount != math.inf):
+                    raise BudgetError("a cost must be an exact amount, and not negative")
+        if not scopes._is_of(self._root):
+            raise BudgetError("these cells belong to another ledger")
         index = scopes._index.tolist()
         if len(set(index)) < len(index):
             raise BudgetError("the same cell is asked twice in one question")
@@ -212,7 +228,7 @@ class Ledger:
                 scopes._group, index, [cost.rho for cost in costs], book=1
             )
             asked = self.budget.amount(Cost(epsilon, rho))
-            if asked > self.budget.limit:
+            if not asked <= self.budget.limit:
                 left = readable(self.left, self.budget)
                 raise BudgetExceeded(
                     f"the question {question!r} would bring the total above the budget "

@@ -22,7 +22,8 @@ from typing import NewType
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.privacy.budget import Amount, Cost
+from privet.errors import BudgetError
+from privet.privacy.budget import Amount, Cost, exact
 from privet.privacy.noise import Noise, below
 
 #: Integers computed from the data. They never leave the room.
@@ -33,7 +34,10 @@ Released = NewType("Released", NDArray[np.int64])
 
 def round_up(amount: Amount) -> float:
     """Return the smallest double that is not below an exact amount."""
-    nearest = float(amount)
+    try:
+        nearest = float(amount)
+    except OverflowError:
+        raise BudgetError("the budget is too small: the noise would exceed every number") from None
     return nearest if nearest >= amount else math.nextafter(nearest, math.inf)
 
 
@@ -53,6 +57,10 @@ class DiscreteLaplace:
     epsilon: Amount
 
     name = "discrete Laplace"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sensitivity", exact(self.sensitivity, "the sensitivity"))
+        object.__setattr__(self, "epsilon", exact(self.epsilon))
 
     @property
     def scale(self) -> float:
@@ -86,11 +94,16 @@ class DiscreteGaussian:
 
     name = "discrete Gaussian"
 
+    def __post_init__(self) -> None:
+        squared = exact(self.squared_sensitivity, "the squared sensitivity")
+        object.__setattr__(self, "squared_sensitivity", squared)
+        object.__setattr__(self, "rho", exact(self.rho, "rho"))
+
     @property
     def scale(self) -> float:
         """The noise's parameter (nearly its standard deviation), rounded up."""
         variance = self.squared_sensitivity / (2 * self.rho)
-        scale = math.sqrt(float(variance))
+        scale = math.sqrt(round_up(variance))
         while Fraction(scale) ** 2 < variance:
             scale = math.nextafter(scale, math.inf)
         return scale
@@ -121,6 +134,10 @@ class Selection:
 
     spread: Amount
     epsilon: Amount
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spread", exact(self.spread, "the spread"))
+        object.__setattr__(self, "epsilon", exact(self.epsilon))
 
     @property
     def scale(self) -> float:
@@ -207,8 +224,10 @@ def draw_stretch(
     if lengths.ndim != 1 or np.any(lengths < 0) or not np.any(lengths > 0):
         raise ValueError("lengths must be non-negative, with at least one positive")
     live = np.flatnonzero(lengths > 0)
-    gaps = [int(gap) for gap in np.max(scores[live]) - scores[live]]
-    sizes = [int(size) for size in lengths[live]]
+    sizes = lengths[live].tolist()
+    levels = np.asarray(scores, dtype=np.int64)[live].tolist()
+    highest = max(levels)
+    gaps = [highest - level for level in levels]
     count = 64
     uniform = noise.bits(count)
     for bounds in (_double_bounds, *(_decimal_bounds(30 * 2**k) for k in range(40))):
@@ -221,63 +240,64 @@ def draw_stretch(
     raise AssertionError("unreachable: the precision doubles until the answer is certain")
 
 
-_Bounds = Callable[[list[int], list[int], Fraction], tuple[list[Fraction], Fraction]]
+_Cumulative = list[float] | list[Decimal]
+_Bounds = Callable[[list[int], list[int], Fraction], tuple[_Cumulative, Fraction]]
 
 
 def _double_bounds(
     gaps: list[int], sizes: list[int], rate: Fraction
-) -> tuple[list[Fraction], Fraction]:
+) -> tuple[_Cumulative, Fraction]:
     """Return cumulative weights in doubles and a bound on the error of each.
 
     With x = rate * gap, the relative error of x is below 2^-51, so exp(-x) has a relative error
     below x 2^-51 + 2^-51 (x up to 745; beyond, the weight underflows and is below size * 1e-320).
     The product with the size adds 2^-52, and summing k terms k 2^-52 of the total.
     """
-    slope = float(rate)
+    slope = float(min(rate, Fraction(1000)))  # beyond, one step leaves no weight anyway
     exponents = np.minimum(slope * np.array(gaps, dtype=np.float64), 800.0)
     weights = np.array(sizes, dtype=np.float64) * np.exp(-exponents)
     cumulative = np.cumsum(weights)
     total = float(cumulative[-1])
     error = total * (750 + len(gaps)) * 2.0**-50 + float(np.sum(np.array(sizes, float))) * 1e-300
-    return [Fraction(value) for value in cumulative.tolist()], Fraction(error)
+    return cumulative.tolist(), Fraction(error)
 
 
 def _decimal_bounds(digits: int) -> _Bounds:
-    def bounds(
-        gaps: list[int], sizes: list[int], rate: Fraction
-    ) -> tuple[list[Fraction], Fraction]:
-        context = Context(prec=digits, Emin=-(10**17), Emax=10**17)
+    """Return the same with decimals of so many digits.
+
+    Relative errors: 10^(1-digits) for the quotient, hence times the exponent after exp, and the
+    same again for exp, product and each sum. Exponents beyond 3 * digits are left out, which keeps
+    numbers short: exp(-3 * digits) < 10^-digits, and the total is at least one.
+    """
+
+    def bounds(gaps: list[int], sizes: list[int], rate: Fraction) -> tuple[_Cumulative, Fraction]:
+        context = Context(prec=digits, traps=[])
+        top, bottom = rate.numerator, rate.denominator
         cumulative, total = [], Decimal(0)
         for gap, size in zip(gaps, sizes, strict=True):
-            exponent = context.divide(
-                Decimal(-gap * rate.numerator), Decimal(rate.denominator)
-            )
-            total = context.add(total, context.multiply(Decimal(size), context.exp(exponent)))
-            cumulative.append(Fraction(total))
-        # Relative errors: 10^(1-digits) for the quotient, hence times the exponent after exp, and
-        # the same again for exp, product and each sum. An exponent beyond 10^6 has no weight that
-        # could matter: exp(-10^6) < 10^-434000, which the last term covers.
-        largest = min(max(gaps) * rate, Fraction(10**6))
+            if gap * top <= 3 * digits * bottom:
+                exponent = context.divide(Decimal(-gap * top), Decimal(bottom))
+                total = context.add(total, context.multiply(Decimal(size), context.exp(exponent)))
+            cumulative.append(total)
         unit = Fraction(1, 10 ** (digits - 1))
-        error = cumulative[-1] * unit * (largest + 2 * len(gaps) + 8) * 2
-        return cumulative, error + Fraction(sum(sizes), 10**400_000)
+        error = Fraction(total) * unit * (3 * digits + 2 * len(gaps) + 8) * 2 + sum(sizes) * unit
+        return cumulative, error
 
     return bounds
 
 
-def _locate(
-    cumulative: list[Fraction], error: Fraction, uniform: int, count: int
-) -> int | None:
+def _locate(cumulative: _Cumulative, error: Fraction, uniform: int, count: int) -> int | None:
     """Return the index that a uniform number known to ``count`` bits falls into, if certain."""
-    total = cumulative[-1]
+    total = Fraction(cumulative[-1])
     low = Fraction(uniform, 1 << count) * (total - error)
     high = Fraction(uniform + 1, 1 << count) * (total + error)
     bottom, top = 0, len(cumulative) - 1
     while bottom < top:
         middle = (bottom + top) // 2
-        if high < cumulative[middle] - error:
+        boundary = Fraction(cumulative[middle])
+        if high < boundary - error:
             top = middle
-        elif low >= cumulative[middle] + error:
+        elif low >= boundary + error:
             bottom = middle + 1
         else:
             return None

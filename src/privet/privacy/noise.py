@@ -98,7 +98,7 @@ class SeededNoise:
 
     def add_laplace(self, values: Integers, scale: float) -> Integers:
         """See :class:`Noise`."""
-        return values + self._laplace(values.shape, scale)
+        return _saturating_sum(values, self._laplace(values.shape, scale))
 
     def add_gaussian(self, values: Integers, scale: float) -> Integers:
         """See :class:`Noise`."""
@@ -110,11 +110,12 @@ class SeededNoise:
         pending = np.arange(values.size)
         while pending.size:
             drawn = self._laplace(pending.shape, float(width))
-            excess = (np.abs(drawn) - scale**2 / width) ** 2 / (2 * scale**2)
+            with np.errstate(over="ignore"):  # a tiny scale: surely rejected
+                excess = (np.abs(drawn) / scale - scale / width) ** 2 / 2
             accepted = self._generator.random(pending.size) < np.exp(-excess)
             noise[pending[accepted]] = drawn[accepted]
             pending = pending[~accepted]
-        return values + noise.reshape(values.shape)
+        return _saturating_sum(values, noise.reshape(values.shape))
 
     def _laplace(self, shape: tuple[int, ...], scale: float) -> Integers:
         if scale == 0:
@@ -138,6 +139,14 @@ class SeededNoise:
         whole, rest = divmod(count, 8)
         drawn = int.from_bytes(self._generator.bytes(whole + (rest > 0)), "little")
         return drawn >> ((8 - rest) % 8)
+
+
+def _saturating_sum(values: Integers, noise: Integers) -> Integers:
+    """Return the sum, cut off at the ends of the range as OpenDP does it."""
+    total = values + noise
+    wrapped = ((values ^ total) & (noise ^ total)) < 0
+    ends = np.iinfo(np.int64)
+    return np.where(wrapped, np.where(noise > 0, ends.max, ends.min), total)
 
 
 # OpenDP builds a measurement in about 0.1 ms: keep those in use. Its modules are imported on first

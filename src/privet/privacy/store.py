@@ -95,7 +95,8 @@ class LedgerStore:
     path: Path
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", Path(self.path))
+        # Absolute, so that neither os.chdir nor pickling leads to another file.
+        object.__setattr__(self, "path", Path(self.path).absolute())
 
     @classmethod
     def create(
@@ -228,19 +229,21 @@ class LedgerStore:
         with self._reading() as connection:
             connection.execute("BEGIN IMMEDIATE")
             amount = _budget(connection).amount(spent)
+            if not amount >= 0:
+                raise BudgetError("a fit cannot settle for less than nothing")
             row = connection.execute(
                 "SELECT reserved FROM draws WHERE id = ? AND spent IS NULL", (draw,)
             ).fetchone()
             if row is None:
                 connection.execute("ROLLBACK")
                 raise LedgerFileError(f"draw {draw} of {self.path} is settled already")
-            if amount > Fraction(row[0]):
+            if not amount <= Fraction(row[0]):
                 connection.execute("ROLLBACK")
                 raise BudgetError("a fit cannot settle for more than it reserved")
             connection.execute(
                 "UPDATE draws SET spent = ?, settled_at = ?, entries = ? WHERE id = ?",
                 (
-                    str(amount),
+                    str(Fraction(amount)),
                     time.time(),
                     json.dumps([entry.to_dict() for entry in entries]),
                     draw,
@@ -287,7 +290,13 @@ class LedgerStore:
     def _connection(self) -> Iterator[sqlite3.Connection]:
         connection = None
         try:
-            connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None)
+            # By URI, since `mode=rw` never makes a file and ":memory:" is a file like any other.
+            connection = sqlite3.connect(
+                f"{self.path.as_uri()}?mode=rw",
+                uri=True,
+                timeout=_WAIT_SECONDS,
+                isolation_level=None,
+            )
             connection.execute("PRAGMA synchronous = EXTRA")
             yield connection
         except sqlite3.Error as error:

@@ -2,13 +2,13 @@
 
 Both paths give the same integers. numba compiles on first use (seconds, then cached on disk), which
 a small table should not wait for, so :func:`compiled` decides by size. The loops release the
-interpreter lock; callers run them in threads, feature by feature or block by block.
+interpreter lock; callers run them in threads, by groups of features or by blocks of records.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-from types import SimpleNamespace
+from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,29 +24,51 @@ def compiled(values: int) -> bool:
     return values >= COMPILE_FROM
 
 
-def count(
-    codes: NDArray[Any], keys: NDArray[np.int32], n_keys: int, size: int, *, fast: bool
+def key(
+    cells: NDArray[np.int32], labels: NDArray[Any], classes: int, outside: int, *, fast: bool
 ) -> NDArray[np.int32]:
-    """Count records by (key, code); keys of ``n_keys`` mean "not asked" and are dropped.
+    """Return ``cell * classes + label`` of each record, and ``outside`` for those in no cell."""
+    keys = np.empty_like(cells)
+    if fast:
+        _loops().key(cells, labels, classes, outside, keys)
+        return keys
+    np.multiply(cells, np.int32(classes), out=keys)
+    keys += labels
+    keys[cells < 0] = outside
+    return keys
+
+
+def count(
+    columns: Sequence[NDArray[Any]],
+    keys: NDArray[np.int32],
+    n_keys: int,
+    size: int,
+    *,
+    fast: bool,
+) -> NDArray[np.int32]:
+    """Count records by (key, code) for several columns of codes; a key of ``n_keys`` is dropped.
 
     Returns
     -------
-    array of shape (n_keys, size)
+    array of shape (columns, n_keys, size)
     """
-    if fast:
-        table = np.zeros((2, (n_keys + 1) * size), dtype=np.int32)
-        _loops().count(codes, keys, size, table[0], table[1])
-        table[0] += table[1]
-        return table[0].reshape(n_keys + 1, size)[:n_keys]
-    total = np.zeros((n_keys + 1) * size, dtype=np.int32)
-    for start in range(0, len(keys), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        fused = keys[part].astype(np.intp) * size + codes[part]
-        if len(total) <= 4 * _CHUNK:
-            total += np.bincount(fused, minlength=len(total)).astype(np.int32)
-        else:
-            np.add.at(total, fused, np.int32(1))
-    return total.reshape(n_keys + 1, size)[:n_keys]
+    tables = np.zeros((len(columns), (n_keys + 1) * size), dtype=np.int32)
+    if fast and len(columns) == 4:
+        _loops().count_four(*columns, keys, size, *tables)
+    elif fast:
+        for codes, table in zip(columns, tables, strict=True):
+            _loops().count_one(codes, keys, size, table)
+    else:
+        for start in range(0, len(keys), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            bases = keys[part].astype(np.intp) * size
+            for codes, table in zip(columns, tables, strict=True):
+                fused = bases + codes[part]
+                if len(table) <= 4 * _CHUNK:
+                    np.add(table, np.bincount(fused, minlength=len(table)), out=table)
+                else:
+                    np.add.at(table, fused, np.int32(1))
+    return tables.reshape(len(columns), n_keys + 1, size)[:, :n_keys]
 
 
 def route(
@@ -55,23 +77,22 @@ def route(
     feature_of: NDArray[np.int32],
     offset_of: NDArray[np.int64],
     child_of: NDArray[np.int32],
+    children: NDArray[np.int32],
     *,
     fast: bool,
-) -> NDArray[np.int32]:
-    """Return each record's child cell; records outside all cells (-1) stay outside.
+) -> None:
+    """Write each record's child cell; records outside all cells (-1) stay outside.
 
     Record i of cell c goes to ``child_of[offset_of[c] + codes[feature_of[c], i]]``.
     """
-    children = np.empty_like(cells)
     if fast:
         _loops().route(cells, codes, feature_of, offset_of, child_of, children)
-        return children
+        return
     inside = np.flatnonzero(cells >= 0)
     cell = cells[inside]
-    children.fill(-1)
     code = codes[feature_of[cell], inside].astype(np.int64)
+    children.fill(-1)
     children[inside] = child_of[offset_of[cell] + code]
-    return children
 
 
 def bin_numbers(
@@ -87,16 +108,16 @@ def bin_numbers(
     if fast:
         if numbers.dtype not in (np.float64, np.float32):
             numbers = numbers.astype(np.float64)
-        _loops().bin_numbers(numbers, cuts, low, (len(cuts) + 1) / (high - low), out)
+        edges = np.concatenate([[np.nan], cuts, [np.nan]])
+        _loops().bin_numbers(numbers, edges, low, (len(cuts) + 1) / (high - low), out)
         return
     values = np.asarray(numbers, dtype=np.float64)
     bins = np.searchsorted(cuts, values, side="right")
     out[:] = np.where(np.isnan(values), len(cuts) + 1, bins)
 
 
-@lru_cache(maxsize=1)
-def _loops() -> SimpleNamespace:
-    """Import numba and declare the loops; compilation happens at the first call of each."""
+def _loops() -> ModuleType:
+    """Import numba; each loop is compiled, or found on disk, at its first call."""
     from privet.tables import _loops as module
 
-    return SimpleNamespace(count=module.count, route=module.route, bin_numbers=module.bin_numbers)
+    return module

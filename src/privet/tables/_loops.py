@@ -1,52 +1,78 @@
-"""The compiled loops. Imported only when a table is large enough; see ``_kernels``."""
+"""The compiled loops. Imported only when a table is large enough; see ``_kernels``.
+
+Indices are made unsigned because numba would otherwise test each for being negative, which costs as
+much as the counting itself.
+"""
 
 from __future__ import annotations
 
-from numba import njit
+from numba import int64, njit, uint64
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def count(codes, keys, size, even, odd):  # type: ignore[no-untyped-def]
-    """Count records by key and code into two tables, so that equal neighbours do not wait."""
-    last = len(keys) - 1
-    for i in range(0, last, 2):
-        even[keys[i] * size + codes[i]] += 1
-        odd[keys[i + 1] * size + codes[i + 1]] += 1
-    if last % 2 == 0:
-        even[keys[last] * size + codes[last]] += 1
+def count_four(c0, c1, c2, c3, keys, size, t0, t1, t2, t3):  # type: ignore[no-untyped-def]
+    """Count records by key and code for four features at once.
+
+    Neighbouring records often have equal codes; four tables keep the processor busy while one of
+    them waits for its last increment. A key is read once for all four.
+    """
+    for i in range(len(keys)):
+        base = uint64(keys[i]) * uint64(size)
+        t0[base + uint64(c0[i])] += 1
+        t1[base + uint64(c1[i])] += 1
+        t2[base + uint64(c2[i])] += 1
+        t3[base + uint64(c3[i])] += 1
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def count_one(codes, keys, size, table):  # type: ignore[no-untyped-def]
+    """Count records by key and code for one feature."""
+    for i in range(len(keys)):
+        table[uint64(keys[i]) * uint64(size) + uint64(codes[i])] += 1
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def key(cells, labels, classes, outside, keys):  # type: ignore[no-untyped-def]
+    """Number each record by cell and class."""
+    for i in range(len(cells)):
+        keys[i] = outside if cells[i] < 0 else cells[i] * classes + labels[i]
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
 def route(cells, codes, feature_of, offset_of, child_of, children):  # type: ignore[no-untyped-def]
     """Send each record to its child cell."""
     for i in range(len(cells)):
-        cell = cells[i]
-        if cell < 0:
+        if cells[i] < 0:
             children[i] = -1
         else:
-            children[i] = child_of[offset_of[cell] + codes[feature_of[cell], i]]
+            cell = uint64(cells[i])
+            code = uint64(codes[uint64(feature_of[cell]), i])
+            children[i] = child_of[uint64(offset_of[cell]) + code]
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def bin_numbers(numbers, cuts, low, per_width, out):  # type: ignore[no-untyped-def]
-    """Find each number's bin: a guess by equal width, corrected against the cuts (any cuts)."""
-    last = len(cuts)
+def bin_numbers(numbers, edges, low, per_width, out):  # type: ignore[no-untyped-def]
+    """Find each number's bin: a guess by equal width; where it is wrong, a binary search.
+
+    ``edges`` are the cuts between NaN and NaN, so that both ends are open: no comparison with NaN
+    is true.
+    """
+    last = len(edges) - 2
     for i in range(len(numbers)):
         x = numbers[i]
+        place = (x - low) * per_width
+        place = place if place > 0.0 else 0.0  # NaN (zero times infinity) becomes zero as well
+        place = place if place < last else float(last)
+        guess = uint64(int64(place))  # twice as fast as in one step
         if x != x:
-            out[i] = last + 1
-        elif last == 0 or x < cuts[0]:
-            out[i] = 0
-        elif x >= cuts[last - 1]:
-            out[i] = last
-        else:
-            guess = int((x - low) * per_width)
-            if guess < 0:
-                guess = 0
-            if guess > last:
-                guess = last
-            while guess < last and x >= cuts[guess]:
-                guess += 1
-            while guess > 0 and x < cuts[guess - 1]:
-                guess -= 1
-            out[i] = guess
+            guess = uint64(last + 1)
+        elif x < edges[guess] or x >= edges[guess + uint64(1)]:
+            bottom, top = 0, last
+            while bottom < top:
+                middle = (bottom + top) // 2
+                if x >= edges[middle + 1]:
+                    bottom = middle + 1
+                else:
+                    top = middle
+            guess = uint64(bottom)
+        out[i] = guess

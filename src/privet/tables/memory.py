@@ -24,9 +24,13 @@ from privet.schema import Numeric, Schema
 from privet.tables import _kernels
 from privet.tables.splits import Split
 
-#: Most counts held at once for one feature (32-bit integers); more cells are asked in batches.
-MAX_COUNTS = 2**22
+#: Most counts held at once (32-bit integers); more cells are asked in batches.
+MAX_COUNTS = 2**25
 _BLOCK = 16_384
+
+Rows = slice | NDArray[np.intp]
+#: Features that are counted together, and the number of codes that all of them fit in.
+Group = tuple[list[int], int]
 
 
 @dataclass(frozen=True)
@@ -55,14 +59,14 @@ class MemoryEngine:
         self._n_classes = len(schema.classes)
         self._fast = _kernels.compiled(len(columns) * len(schema.names))
         self._codes = encode(columns, schema, fast=self._fast)
+        # An unknown class has the number after the last one: see `root`.
         found = as_codes(labels, schema.classes, schema.target)
-        self._known = found < self._n_classes
-        narrow = np.uint8 if self._n_classes <= 256 else np.uint16
-        self._labels = np.where(self._known, found, 0).astype(narrow)
+        self._labels = found.astype(np.uint8 if self._n_classes < 256 else np.uint16)
 
     def root(self) -> Assignment:
         """Return the whole table as one cell; records without a known class are left out."""
-        return Assignment(np.where(self._known, 0, -1).astype(np.int32), 1)
+        known = self._labels < self._n_classes
+        return Assignment(known.astype(np.int32) - np.int32(1), 1)
 
     def take(self, assignment: Assignment, chosen: NDArray[np.intp]) -> Assignment:
         """Return some of the cells, renumbered in the order given."""
@@ -73,6 +77,8 @@ class MemoryEngine:
 
     def split(self, assignment: Assignment, splits: Sequence[Split]) -> Assignment:
         """Return the children of all cells, in order."""
+        if not splits:
+            return assignment
         first = np.cumsum([0, *(split.n_children for split in splits)])
         child_of = np.concatenate(
             [np.asarray(split.children) + start for split, start in zip(splits, first, strict=False)]
@@ -82,71 +88,76 @@ class MemoryEngine:
         cells = np.empty_like(assignment.cells)
 
         def route(part: slice) -> None:
-            cells[part] = _kernels.route(
+            _kernels.route(
                 assignment.cells[part],
                 self._codes[:, part],
                 feature_of,
-                offset_of.astype(np.int64),
+                offset_of,
                 child_of,
+                cells[part],
                 fast=self._fast,
             )
 
-        _in_threads(route, _parts(len(cells), _workers()))
+        _in_threads(route, _parts(len(cells), _workers()), fast=self._fast)
         return Assignment(cells, int(first[-1]))
 
     def class_counts(self, assignment: Assignment) -> Exact:
         """Return counts of shape (cells, classes)."""
-        keys = self._keys(assignment)
         width = assignment.size * self._n_classes
         counts = np.zeros(width + 1, dtype=np.int64)
-        for part in _parts(len(keys), max(1, len(keys) // 2**20)):
-            counts += np.bincount(keys[part], minlength=width + 1)
+        for part in _parts(len(self._labels), 1 + len(self._labels) // 2**20):
+            keys = self._keys(assignment.cells[part], assignment.size, part)
+            counts += np.bincount(keys, minlength=width + 1)
         return Exact(counts[:width].reshape(assignment.size, self._n_classes))
 
     def histograms(
         self, assignment: Assignment, features: Sequence[int]
     ) -> Iterator[tuple[slice, dict[int, NDArray[np.int32]]]]:
         """Yield batches of cells with counts of shape (cells, codes, classes) for each feature."""
-        width = max(self._sizes[j] for j in features) * self._n_classes
+        groups = self._groups(features)
+        width = sum(len(group) * size for group, size in groups) * self._n_classes
         batch = max(1, MAX_COUNTS // width)
-        if assignment.size <= batch:
-            yield slice(0, assignment.size), self._count(assignment, features, None)
-            return
-        order = np.argsort(assignment.cells, kind="stable")
-        starts = np.searchsorted(
-            assignment.cells, np.arange(assignment.size + 1), sorter=order
-        )
         for start in range(0, assignment.size, batch):
             stop = min(start + batch, assignment.size)
-            rows = np.sort(order[starts[start] : starts[stop]])
-            part = Assignment(assignment.cells[rows] - np.int32(start), stop - start)
-            yield slice(start, stop), self._count(part, features, rows)
+            cells, rows = assignment.cells, slice(None)
+            if stop - start < assignment.size:
+                rows = np.flatnonzero((cells >= start) & (cells < stop))
+                cells = cells[rows] - np.int32(start)
+            keys = self._keys(cells, stop - start, rows)
+            yield slice(start, stop), self._count(keys, stop - start, rows, groups)
+
+    def _groups(self, features: Sequence[int]) -> list[Group]:
+        """Return the features in groups of four with the largest size of each group.
+
+        Four features of one size are counted several times faster than one by one; the order by
+        size bounds what the common size wastes by four times the largest one.
+        """
+        order = sorted(features, key=lambda j: self._sizes[j])
+        groups = [order[k : k + 4] for k in range(0, len(order), 4)]
+        return [(group, self._sizes[group[-1]]) for group in groups]
 
     def _count(
-        self, assignment: Assignment, features: Sequence[int], rows: NDArray[np.intp] | None
+        self, keys: NDArray[np.int32], size: int, rows: Rows, groups: list[Group]
     ) -> dict[int, NDArray[np.int32]]:
-        keys = self._keys(assignment, rows)
-        n_keys = assignment.size * self._n_classes
+        def count(group: Group) -> dict[int, NDArray[np.int32]]:
+            features, codes = group
+            columns = [self._codes[j][rows] for j in features]
+            tables = _kernels.count(columns, keys, size * self._n_classes, codes, fast=self._fast)
+            tables = tables.reshape(len(features), size, self._n_classes, codes)
+            return {
+                j: table[:, :, : self._sizes[j]].transpose(0, 2, 1)
+                for j, table in zip(features, tables, strict=True)
+            }
 
-        def count(feature: int) -> NDArray[np.int32]:
-            codes = self._codes[feature] if rows is None else self._codes[feature][rows]
-            size = self._sizes[feature]
-            table = _kernels.count(codes, keys, n_keys, size, fast=self._fast)
-            return table.reshape(assignment.size, self._n_classes, size).transpose(0, 2, 1)
+        counted = _in_threads(count, groups, fast=self._fast)
+        return {j: table for tables in counted for j, table in tables.items()}
 
-        return dict(zip(features, _in_threads(count, features), strict=True))
-
-    def _keys(
-        self, assignment: Assignment, rows: NDArray[np.intp] | None = None
-    ) -> NDArray[np.int32]:
+    def _keys(self, cells: NDArray[np.int32], size: int, rows: Rows) -> NDArray[np.int32]:
         """Return cell * classes + class; what lies in no cell gets the number after the last."""
-        if assignment.size * self._n_classes >= 2**31 - 1:
+        outside = size * self._n_classes
+        if outside >= 2**31 - 1:
             raise DataError("too many cells times classes; use a smaller depth or fewer bins")
-        labels = self._labels if rows is None else self._labels[rows]
-        keys = assignment.cells * np.int32(self._n_classes)
-        keys += labels
-        keys[assignment.cells < 0] = assignment.size * self._n_classes
-        return keys
+        return _kernels.key(cells, self._labels[rows], self._n_classes, outside, fast=self._fast)
 
 
 def encode(columns: Columns, schema: Schema, *, fast: bool) -> NDArray[Any]:
@@ -159,33 +170,31 @@ def encode(columns: Columns, schema: Schema, *, fast: bool) -> NDArray[Any]:
         for j, feature in enumerate(schema.features.values())
         if isinstance(feature, Numeric)
     ]
+
+    def encode_rows(part: slice) -> None:
+        # An array mostly comes row by row: bin all columns of a block while it is in the cache.
+        assert matrix is not None
+        for start in range(part.start, part.stop, _BLOCK):
+            block = slice(start, min(start + _BLOCK, part.stop))
+            for j, feature in numeric:
+                _bin(matrix[block, j], feature, codes[j, block], fast=fast)
+
+    def encode_column(item: tuple[int, Numeric]) -> None:
+        j, feature = item
+        _bin(columns.numbers(schema.names[j]), feature, codes[j], fast=fast)
+
     if matrix is not None:
-        # Arrays come row by row: turn blocks that fit in the cache, then bin column by column.
-        def encode_block(part: slice) -> None:
-            for start in range(part.start, part.stop, _BLOCK):
-                block = slice(start, min(start + _BLOCK, part.stop))
-                turned = np.ascontiguousarray(matrix[block].T)
-                for j, feature in numeric:
-                    _kernels.bin_numbers(
-                        turned[j], feature.cuts, feature.low, feature.high, codes[j, block],
-                        fast=fast,
-                    )
-
-        _in_threads(encode_block, _parts(len(columns), _workers()))
+        _in_threads(encode_rows, _parts(len(columns), _workers()), fast=fast)
     else:
-
-        def encode_column(item: tuple[int, Numeric]) -> None:
-            j, feature = item
-            _kernels.bin_numbers(
-                columns.numbers(schema.names[j]), feature.cuts, feature.low, feature.high,
-                codes[j], fast=fast,
-            )
-
-        _in_threads(encode_column, numeric)
+        _in_threads(encode_column, numeric, fast=fast)
     for j, (name, feature) in enumerate(schema.features.items()):
         if not isinstance(feature, Numeric):
             codes[j] = columns.codes(name, feature.values)
     return codes
+
+
+def _bin(numbers: NDArray[Any], feature: Numeric, out: NDArray[Any], *, fast: bool) -> None:
+    _kernels.bin_numbers(numbers, feature.cuts, feature.low, feature.high, out, fast=fast)
 
 
 def _workers() -> int:
@@ -197,8 +206,9 @@ def _parts(rows: int, count: int) -> list[slice]:
     return [slice(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
 
 
-def _in_threads(work: Any, items: Sequence[Any]) -> list[Any]:
-    if len(items) < 2 or _workers() < 2:
+def _in_threads(work: Any, items: Sequence[Any], *, fast: bool) -> list[Any]:
+    """Work in threads if the loops are compiled; numpy's counting would keep the lock."""
+    if not fast or len(items) < 2 or _workers() < 2:
         return [work(item) for item in items]
     with ThreadPoolExecutor(_workers()) as pool:
         return list(pool.map(work, items))

@@ -153,7 +153,7 @@ class Cells:
         ----------
         splits : sequence of Split, one per cell
         """
-        if len(splits) != len(self):
+        if not splits or len(splits) != len(self):
             raise ValueError("give one split for every cell")
         parents = np.repeat(np.arange(len(self)), [split.n_children for split in splits])
         scopes = self._scopes.divide(parents)
@@ -215,6 +215,8 @@ class Cells:
         """
         if allowed.shape != (len(self), len(self.schema.names)) or not allowed.any(axis=1).all():
             raise ValueError("every cell needs at least one feature that it may use")
+        if not len(self):
+            return []
         select = PermuteAndFlip if self._accountant == "pure" else Exponential
         mechanisms = [select(criterion.spread, amount) for amount in self._amounts(epsilon)]
         self._charge(mechanisms, f"which split ({criterion.name})")
@@ -238,14 +240,14 @@ class Cells:
 
     def _amounts(self, epsilon: Epsilon) -> list[Amount]:
         """Return one amount for all cells, or one for each."""
-        if isinstance(epsilon, Sequence) and not isinstance(epsilon, str):
+        if isinstance(epsilon, Sequence):
             if len(epsilon) != len(self):
                 raise BudgetError("give one epsilon for all cells, or one for each")
             return [exact(amount) for amount in epsilon]
         return [exact(epsilon)]
 
     def _charge(self, mechanisms: Sequence[Any], question: str) -> None:
-        where = "the whole table" if self.depth == 0 else f"level {self.depth} of the tree"
+        where = "the whole table" if self.depth == 0 else f"tree level {self.depth}"
         _log.info("%s: %d cells: %s", where, len(self), question)
         self._table.ledger.charge(
             self._scopes,

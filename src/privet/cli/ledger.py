@@ -1,0 +1,55 @@
+"""``privet ledger``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def ledger(
+    file: Annotated[Path, typer.Argument(help="The ledger file of a table.")],
+    create: Annotated[bool, typer.Option("--create", help="Open the books of a table.")] = False,
+    epsilon: Annotated[
+        float | None, typer.Option(help="With --create: all that may ever be spent.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="With --create: account in zCDP for (epsilon, delta).")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="With --create: the table's schema file.")
+    ] = None,
+) -> None:
+    """Show what was spent on a table; with --create, open its books with a total budget."""
+    from rich.console import Console
+
+    from privet.cli._show import store_table
+    from privet.errors import BudgetError
+    from privet.privacy import Budget, LedgerStore
+    from privet.privacy.ledger import readable
+    from privet.schema import Schema
+
+    output = Console(highlight=False)
+    if create:
+        if epsilon is None or schema is None:
+            raise BudgetError("--create needs --epsilon (the total) and --schema (whose table)")
+        public = Schema.from_toml(schema)
+        store = LedgerStore.create(
+            file,
+            Budget(epsilon, delta=delta),
+            columns=[*public.names, public.target],
+            table=public.table,
+        )
+        output.print(f"Opened {file} with {store.budget}.", soft_wrap=True)
+        return
+    if epsilon is not None or delta is not None or schema is not None:
+        raise BudgetError("--epsilon, --delta and --schema go with --create")
+    store = LedgerStore(file)
+    budget = store.budget
+    output.print(store_table(store))
+    output.print(
+        f"total: {budget}; spent: {readable(store.spent, budget)}; "
+        f"left: {readable(store.left, budget)}",
+        soft_wrap=True,
+    )

@@ -1,0 +1,28 @@
+"""``privet predict``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    data: Annotated[Path, typer.Argument(help="The rows to predict: CSV or Parquet.")],
+    out: Annotated[Path, typer.Option(help="The file to write: .csv or .parquet.")],
+) -> None:
+    """Predict the class of every row of a table. Costs nothing: the model is public."""
+    from privet.cli._files import check_writable, read_table, write_table
+    from privet.model import load
+
+    check_writable(out, (".csv", ".parquet"))
+    published = load(model)
+    table = read_table(data, published.schema, target=False)
+    shares = published.predict_proba(table)
+    columns = {"prediction": published.classes[shares.argmax(axis=1)]}
+    for j, name in enumerate(published.classes):
+        columns[f"probability_{name}"] = shares[:, j]
+    write_table(columns, out)
+    typer.echo(f"Wrote {out}: {len(shares)} predictions.")

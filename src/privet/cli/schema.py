@@ -1,0 +1,31 @@
+"""``privet schema draft``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def draft(
+    data: Annotated[Path, typer.Argument(help="A CSV or Parquet file.")],
+    target: Annotated[
+        str | None, typer.Option(help="The column to predict; the last one if not given.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write; the terminal if not given.")
+    ] = None,
+) -> None:
+    """Draft a schema from data, for a person to correct before anything is fitted with it."""
+    from privet.cli._files import check_writable, read_table
+    from privet.schema import Schema
+
+    if out is not None:
+        check_writable(out)
+    schema = Schema.draft(read_table(data), target)
+    if out is None:
+        typer.echo(schema.toml(), nl=False)
+    else:
+        schema.to_toml(out)
+        typer.echo(f"Wrote {out}. Correct it by what is publicly known before you use it.")

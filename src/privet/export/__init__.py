@@ -1,0 +1,18 @@
+"""A tree in other forms: for people to look at, and for other systems to run.
+
+Every function takes a :class:`~privet.tree.Tree` and returns text. A tree holds released numbers
+only, so exporting it costs nothing.
+
+* :func:`to_text`, :func:`to_dot`, :func:`to_svg` draw it; leaves that say the same become one.
+* :func:`to_sql`, :func:`to_python` write it as code that predicts exactly what the tree predicts.
+"""
+
+from __future__ import annotations
+
+from privet.export.dot import to_dot
+from privet.export.python import to_python
+from privet.export.sql import to_sql
+from privet.export.svg import to_svg
+from privet.export.text import to_text
+
+__all__ = ["to_dot", "to_python", "to_sql", "to_svg", "to_text"]

@@ -1,0 +1,176 @@
+"""A tree as the source of a Python function, to predict without Privet."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import math
+from collections.abc import Mapping, Sequence
+
+from privet.export._merged import Answer, Part, merged
+from privet.export._steps import cut_steps, grouping_steps
+from privet.schema import Categorical, Schema, Value, all_numbers
+from privet.tree import Cut, Test, Tree
+
+# The rules of privet.frames for single values.
+_NUMBER = '''\
+def _number(value):
+    """Return a value as a float; NaN if it is missing or no number."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        value = {"true": 1.0, "false": 0.0}.get(value.strip().lower(), value)
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+'''
+_TEXT = '''\
+def _text(value):
+    """Return a value as text; None if it is missing."""
+    if value is None or (isinstance(value, float) and value != value):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+'''
+_HELPERS = {"_number": _NUMBER, "_text": _TEXT}
+#: Python allows 100 levels of indentation; deeper subtrees get functions of their own.
+_LEVELS = 64
+
+
+def to_python(tree: Tree, name: str = "predict") -> str:
+    """Return the source of a function that predicts one row.
+
+    The function takes a mapping from column names to plain Python values and returns the most
+    probable class, or the mean. It needs nothing but Python. None, NaN and unknown categories go
+    where the tree sends them; a column that the tree uses and the mapping lacks is a ``KeyError``.
+
+    Parameters
+    ----------
+    tree : Tree
+        A classification or regression tree.
+    name : str, default="predict"
+        The name of the function.
+
+    Raises
+    ------
+    ValueError
+        If a function cannot have that name.
+
+    Examples
+    --------
+    >>> from privet.schema import Categorical, Schema
+    >>> from privet.tree import Grouping, Node
+    >>> schema = Schema({"sex": Categorical(["f", "m"])}, "stay", bounds=(0, 30))
+    >>> source = to_python(Tree(schema, (
+    ...     Node(Grouping("sex", (0, 1), other=1), (1, 2)), Node(value=(4.5,)), Node(value=(6.0,)),
+    ... )))
+    >>> print(source[source.index("def predict"):])
+    def predict(row):
+        value = {
+            'sex': _text(row['sex']),
+        }
+        if value['sex'] in {'f'}:
+            return 4.5
+        return 6.0
+    <BLANKLINE>
+    """
+    if (
+        not name.isidentifier()
+        or keyword.iskeyword(name)
+        or hasattr(builtins, name)
+        or name in ("_number", "_text")
+    ):
+        raise ValueError("name must be an identifier that Python and the source do not use already")
+    parts = merged(tree)
+    readers = _readers(parts, tree.schema)
+    functions = [helper for reader, helper in _HELPERS.items() if reader in readers.values()]
+    roots = [0]  # of the parts of the tree that get a function of their own; grows on the way
+    for root in roots:
+        head = _head(name, readers) if root == 0 else [f"def _{name}_{root}(value):"]
+        body, deeper = _body(parts, tree.schema, root, name)
+        functions.append("\n".join([*head, *body, ""]))
+        roots += deeper
+    return "\n\n".join(functions)
+
+
+def _readers(parts: Sequence[Part], schema: Schema) -> dict[str, str]:
+    """Return how to read each feature that matters: as a number or as text."""
+    readers = {}
+    for test in (part.test for part in parts if part.test is not None):
+        feature = schema.features[test.feature]
+        text = isinstance(feature, Categorical) and not all_numbers(feature.values)
+        readers[test.feature] = "_text" if text else "_number"
+    return readers
+
+
+def _head(name: str, readers: Mapping[str, str]) -> list[str]:
+    if not readers:
+        return [f"def {name}(row):"]
+    read = [f"        {_source(f)}: {reader}(row[{_source(f)}])," for f, reader in readers.items()]
+    return [f"def {name}(row):", "    value = {", *read, "    }"]
+
+
+def _body(
+    parts: Sequence[Part], schema: Schema, root: int, name: str
+) -> tuple[list[str], list[int]]:
+    """Return the lines that decide below a part, and the parts that they leave to others."""
+    lines: list[str] = []
+    deeper: list[int] = []
+    waiting: list[str | tuple[int, int]] = [(root, 1)]  # a line, or place and level
+    while waiting:
+        task = waiting.pop()
+        if isinstance(task, str):
+            lines.append(task)
+            continue
+        place, level = task
+        part, indent = parts[place], "    " * level
+        if part.test is None:
+            assert part.answer is not None
+            lines.append(f"{indent}return {_answer(part.answer, schema)}")
+        elif level > _LEVELS:
+            lines.append(f"{indent}return _{name}_{place}(value)")
+            deeper.append(place)
+        else:
+            steps, left_over = _steps(part.test, schema)
+            waiting.append((part.children[left_over], level))
+            for child, condition in reversed(steps):
+                waiting += [(part.children[child], level + 1), f"{indent}if {condition}:"]
+    return lines, deeper
+
+
+def _steps(test: Test, schema: Schema) -> tuple[list[tuple[int, str]], int]:
+    """Return children with the conditions that lead to them, and the child left over.
+
+    No comparison holds for NaN, and None is in no set.
+    """
+    value = f"value[{_source(test.feature)}]"
+    if isinstance(test, Cut):
+        cuts = cut_steps(test)
+        return [(child, f"{value} {sign} {_source(edge)}") for child, sign, edge in cuts], (
+            test.missing
+        )
+    _, groups = grouping_steps(test, schema)
+    return [
+        (child, f"{value} in {{{', '.join(map(_source, members))}}}") for child, members in groups
+    ], test.other
+
+
+def _answer(answer: Answer, schema: Schema) -> str:
+    if schema.classes is None:
+        return _source(answer)
+    assert isinstance(answer, int)
+    return _source(schema.classes[answer])
+
+
+def _source(value: Value) -> str:
+    """Return a literal. Subclasses, such as those of enum, have a ``repr`` that is no source."""
+    if isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, str):
+        return str.__repr__(value)
+    if isinstance(value, int):
+        return int.__repr__(value)
+    number = float.__repr__(value)
+    return number if math.isfinite(value) else f"float({number!r})"

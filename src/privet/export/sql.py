@@ -1,0 +1,158 @@
+"""A tree as an SQL expression, to predict where the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from privet.errors import SchemaError
+from privet.export._merged import Answer, merged
+from privet.export._steps import cut_steps, grouping_steps
+from privet.schema import Schema, Value
+from privet.tree import Cut, Test, Tree
+
+_INFINITY = "CAST('Infinity' AS DOUBLE PRECISION)"
+
+
+def to_sql(tree: Tree, *, prefix: str | None = None) -> str:
+    """Return an SQL expression for a row's most probable class, or its mean.
+
+    It is standard SQL and gives what the tree gives in DuckDB and PostgreSQL: numbers are compared
+    as double precision, whatever the column's type; NULL, NaN and unknown categories go where the
+    tree sends them.
+
+    Parameters
+    ----------
+    tree : Tree
+        A classification or regression tree.
+    prefix : str, optional
+        The table or alias that the columns belong to.
+
+    Returns
+    -------
+    str
+        A ``CASE`` expression (a bare value if there is nothing to decide). Its type is that of the
+        classes: text, truth value, whole number or double precision. Classes of several types
+        come as numbers if all are numbers, else as text.
+
+    Raises
+    ------
+    SchemaError
+        If a name or value holds a character that SQL cannot write.
+
+    Notes
+    -----
+    Columns compared as numbers must be of a type that can be cast to ``DOUBLE PRECISION``; where
+    Python reads text that is no number as missing, SQL stops with an error, and PostgreSQL does not
+    cast truth values. Columns compared as text should hold text or whole numbers: engines write
+    other types in ways of their own.
+
+    Examples
+    --------
+    >>> from privet.schema import Numeric, Schema
+    >>> from privet.tree import Cut, Node
+    >>> schema = Schema({"age": Numeric(0, 120)}, "readmitted", classes=["no", "yes"])
+    >>> print(to_sql(Tree(schema, (
+    ...     Node(Cut("age", (65.0,), missing=1), (1, 2)),
+    ...     Node(value=(0.9, 0.1)),
+    ...     Node(value=(0.4, 0.6)),
+    ... ))))
+    CASE
+      WHEN CAST("age" AS DOUBLE PRECISION) < 65.0e0 THEN 'no'
+      ELSE 'yes'
+    END
+    """
+    parts = merged(tree)
+    table = "" if prefix is None else _identifier(prefix) + "."
+    lines: list[str] = []
+    waiting: list[str | tuple[int, int, str]] = [(0, 0, "")]  # a line, or part, depth and lead
+    while waiting:
+        task = waiting.pop()
+        if isinstance(task, str):
+            lines.append(task)
+            continue
+        place, depth, lead = task
+        part, indent = parts[place], "  " * depth
+        if part.test is None:
+            assert part.answer is not None
+            lines.append(f"{indent}{lead}{_answer(part.answer, tree.schema)}")
+            continue
+        lines.append(f"{indent}{lead}CASE")
+        waiting.append(f"{indent}END")
+        for child, condition in reversed(_branches(part.test, tree.schema, table)):
+            waiting.append((part.children[child], depth + 1, condition))
+    expression = "\n".join(lines)
+    # PostgreSQL takes 1.5e0 for a decimal, which is exact, so the cast gives the double meant.
+    return f"CAST({expression} AS DOUBLE PRECISION)" if _is_double(tree.schema) else expression
+
+
+def _branches(test: Test, schema: Schema, table: str) -> list[tuple[int, str]]:
+    """Return the children with the words that lead to them, in order of evaluation.
+
+    NULL makes every comparison fail. NaN is above infinity or comparable with nothing, depending on
+    the engine: ``BETWEEN ... AND infinity`` fails for it in both cases.
+    """
+    column = table + _identifier(test.feature)
+    if isinstance(test, Cut):
+        number = f"CAST({column} AS DOUBLE PRECISION)"
+        return [
+            *(
+                (child, f"WHEN {number} < {_double(edge)} THEN ")
+                if sign == "<"
+                else (child, f"WHEN {number} BETWEEN {_double(edge)} AND {_INFINITY} THEN ")
+                for child, sign, edge in cut_steps(test)
+            ),
+            (test.missing, "ELSE "),
+        ]
+    numbers, steps = grouping_steps(test, schema)
+    value = f"CAST({column} AS {'DOUBLE PRECISION' if numbers else 'VARCHAR'})"
+    return [
+        *((child, f"WHEN {value} IN ({_listed(members)}) THEN ") for child, members in steps),
+        (test.other, "ELSE "),
+    ]
+
+
+def _listed(members: Sequence[Value]) -> str:
+    return ", ".join(
+        _string(member) if isinstance(member, str) else _double(member) for member in members
+    )
+
+
+def _is_double(schema: Schema) -> bool:
+    """Tell whether the answers are doubles: means, or numeric classes that are not all whole."""
+    kinds = {type(value) for value in schema.classes or (0.0,)}
+    return kinds <= {bool, int, float} and kinds not in ({bool}, {int})
+
+
+def _answer(answer: Answer, schema: Schema) -> str:
+    if schema.classes is None:
+        return _double(answer)
+    assert isinstance(answer, int)
+    value = schema.classes[answer]
+    kinds = {type(value) for value in schema.classes}
+    if kinds == {bool}:
+        return "TRUE" if value else "FALSE"
+    if kinds == {int}:
+        return str(value)
+    return _double(float(value)) if _is_double(schema) else _string(str(value))
+
+
+def _double(number: Value) -> str:
+    """Return a literal with an exponent: without one, it would be a decimal."""
+    if number == float("-inf"):
+        return f"-{_INFINITY}"
+    text = repr(float(number))
+    return text if "e" in text else f"{text}e0"
+
+
+def _identifier(name: str) -> str:
+    return '"' + _writable(name).replace('"', '""') + '"'
+
+
+def _string(text: str) -> str:
+    return "'" + _writable(text).replace("'", "''") + "'"
+
+
+def _writable(text: str) -> str:
+    if any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text):
+        raise SchemaError("a name or value holds a character that SQL cannot write")
+    return text

@@ -1,0 +1,89 @@
+"""A tree as text, for terminals and logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from privet.export._outline import Entry, outline
+from privet.tree import Tree
+
+
+def to_text(tree: Tree, *, max_depth: int | None = None, max_lines: int | None = None) -> str:
+    """Return the tree as indented lines.
+
+    Neighbouring leaves with the same answer share a line; their released counts are added up.
+    Edges are rounded to four digits where that keeps them apart.
+
+    Parameters
+    ----------
+    tree : Tree
+        A classification or regression tree.
+    max_depth : int, optional
+        Show this many levels of tests; a line that leads further down says how many lines are
+        left out.
+    max_lines : int, optional
+        Return at most this many lines; if there are more, the last one says how many are left out.
+
+    Examples
+    --------
+    >>> from privet.schema import Numeric, Schema
+    >>> from privet.tree import Cut, Node
+    >>> schema = Schema({"age": Numeric(0, 120)}, "readmitted", classes=["no", "yes"])
+    >>> tree = Tree(schema, (
+    ...     Node(Cut("age", (40.0, 65.0), missing=3), (1, 2, 3, 4)),
+    ...     Node(value=(0.9, 0.1), released={"class_counts": (118, -3)}),
+    ...     Node(value=(0.8, 0.2), released={"class_counts": (60, 14)}),
+    ...     Node(value=(0.4, 0.6), released={"class_counts": (31, 50)}),
+    ...     Node(value=(0.5, 0.5), released={"class_counts": (1, 0)}),
+    ... ))
+    >>> print(to_text(tree))
+    readmitted
+    ├─ age < 65: no (0.80 to 0.90; 2 leaves; noisy counts: no 178, yes 11)
+    ├─ age >= 65: yes (0.60; noisy counts: no 31, yes 50)
+    └─ age missing: no (0.50; noisy counts: no 1, yes 0)
+    >>> print(to_text(tree, max_lines=2))
+    readmitted
+    ... (3 lines left out)
+    """
+    if max_depth is not None and max_depth < 0:
+        raise ValueError("max_depth must be at least 0")
+    if max_lines is not None and max_lines < 1:
+        raise ValueError("max_lines must be at least 1")
+    lines = list(_lines(outline(tree), max_depth))
+    if max_lines is not None and len(lines) > max_lines:
+        kept = lines[: max_lines - 1]
+        lines = [*kept, f"... ({_plural(len(lines) - len(kept), 'line')} left out)"]
+    return "\n".join(lines)
+
+
+def _lines(entries: Sequence[Entry], max_depth: int | None) -> Iterator[str]:
+    sizes = _sizes(entries)
+    waiting = [(0, 0, "", "")]  # position, depth, what precedes it, what precedes its children
+    while waiting:
+        position, depth, lead, below = waiting.pop()
+        entry = entries[position]
+        if entry.verdict is not None:
+            details = f" ({'; '.join(entry.verdict.details)})" if entry.verdict.details else ""
+            yield f"{lead}{entry.condition}: {entry.verdict.label}{details}"
+        elif depth == max_depth:
+            left_out = _plural(sizes[position] - 1, "line")
+            yield f"{lead}{entry.condition}: ... ({left_out} left out)"
+        else:
+            yield lead + entry.condition
+            *others, last = entry.children
+            waiting.append((last, depth + 1, below + "└─ ", below + "   "))
+            waiting += [
+                (child, depth + 1, below + "├─ ", below + "│  ") for child in reversed(others)
+            ]
+
+
+def _sizes(entries: Sequence[Entry]) -> list[int]:
+    """Return the number of entries at and below each entry."""
+    sizes = [1] * len(entries)
+    for position in reversed(range(len(entries))):
+        sizes[position] += sum(sizes[child] for child in entries[position].children)
+    return sizes
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

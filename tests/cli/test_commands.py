@@ -1,0 +1,264 @@
+"""The command as people run it: the whole way, bad input, and what messages may not say."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import privet
+from privet import LedgerStore, Schema
+from privet.cli import main
+from privet.datasets import PATIENTS
+
+COMMAND = Path(sys.executable).parent / "privet"
+
+
+def run(*arguments, cwd):
+    """Run the installed command in a process of its own."""
+    return subprocess.run(
+        [COMMAND, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Run the same entry point in this process: exit code, output, error output."""
+
+    def call_main(*arguments):
+        monkeypatch.setattr(sys, "argv", ["privet", *map(str, arguments)])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        captured = capsys.readouterr()
+        return caught.value.code or 0, captured.out, captured.err
+
+    monkeypatch.setattr("warnings.showwarning", None)
+    return call_main
+
+
+@pytest.fixture
+def folder(tmp_path, patients):
+    pyarrow.csv.write_csv(patients, tmp_path / "patients.csv")
+    pyarrow.parquet.write_table(patients, tmp_path / "patients.parquet")
+    PATIENTS.to_toml(tmp_path / "schema.toml")
+    return tmp_path
+
+
+def test_the_whole_way_from_data_to_predictions(folder):
+    done = run("schema", "draft", "patients.csv", "--out", "draft.toml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert Schema.from_toml(folder / "draft.toml").drafted
+
+    done = run("ledger", "books", "--create", "--epsilon", 3, "--schema", "schema.toml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+    done = run(
+        "fit", "patients.csv", "--schema", "schema.toml", "--target", "readmitted",
+        "--epsilon", 2, "--learner", "diffpid3", "--max-depth", 2, "--out", "model.json",
+        "--ledger", "books", cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "spent epsilon 2" in done.stdout
+    model = privet.load(folder / "model.json")
+    assert model.privacy.private
+
+    done = run(
+        "fit", "patients.parquet", "--schema", "schema.toml", "--epsilon", 2, "--ledger", "books",
+        "--out", "other.json", cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "epsilon 1 is left" in done.stderr
+    assert not (folder / "other.json").exists()
+
+    done = run("predict", "model.json", "patients.csv", "--out", "predictions.csv", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    predictions = pd.read_csv(folder / "predictions.csv")
+    expected = model.predict(pyarrow.parquet.read_table(folder / "patients.parquet"))
+    assert predictions["prediction"].tolist() == expected.tolist()
+    assert list(predictions) == ["prediction", "probability_no", "probability_yes"]
+
+    done = run("ledger", "books", cwd=folder)
+    assert done.returncode == 0
+    assert "left: epsilon 1" in done.stdout
+    assert "settled" in done.stdout
+
+
+@pytest.mark.parametrize("form", ["text", "dot", "svg", "sql", "python", "json"])
+def test_show(form, folder, call):
+    code, _, error = call(
+        "fit", folder / "patients.parquet", "--schema", folder / "schema.toml",
+        "--max-depth", 2, "--out", folder / "model.json",
+    )  # fmt: skip
+    assert code == 0, error
+    code, output, error = call("show", folder / "model.json", "--format", form)
+    assert code == 0, error
+    landmark = {
+        "text": "spent epsilon 1",
+        "dot": "digraph",
+        "svg": "</svg>",
+        "sql": "CASE",
+        "python": "def predict",
+        "json": '"format": "privet-model"',
+    }
+    assert landmark[form] in output
+    if form == "json":
+        assert json.loads(output)["privacy"]["epsilon"] == 1.0
+    code, _, _ = call("show", folder / "model.json", "--format", form, "--out", folder / "shown")
+    assert code == 0
+    assert landmark[form] in (folder / "shown").read_text() or form == "text"
+
+
+def test_the_demo_says_everything_and_writes_the_model(tmp_path):
+    done = run("demo", "--rows", 5_000, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for landmark in ("The private tree", "scikit-learn tree, not private", "Ledger", "private:"):
+        assert landmark in done.stdout
+    assert privet.load(tmp_path / "demo-model.json").privacy.epsilon <= 1.0
+    assert (tmp_path / "demo-model.svg").read_text().rstrip().endswith("</svg>")
+
+
+def test_help_is_fast_because_nothing_heavy_is_imported():
+    script = (
+        "import sys; sys.argv = ['privet', '--help']\n"
+        "from privet.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'sklearn', 'numba', 'opendp', 'pyarrow', 'pandas'} & set(sys.modules)\n"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+SECRET = "s3cr3t-value"
+
+
+def test_no_record_of_a_csv_file_can_make_a_fit_fail_and_no_message_quotes_one(folder, call):
+    lines = (folder / "patients.csv").read_text().splitlines()
+    width = len(PATIENTS.names) + 1
+    lines[5] = ",".join([SECRET] * width)
+    lines[6] = SECRET
+    lines[7] = ",".join([SECRET] * (width + 3))
+    lines[8] = '"' + SECRET + '\nwith a new line"' + "," * (width - 1)
+    lines[9] = ""
+    (folder / "odd.csv").write_text("\n".join(lines))
+    code, output, error = call(
+        "fit", folder / "odd.csv", "--schema", folder / "schema.toml", "--max-depth", 2,
+        "--out", folder / "model.json",
+    )  # fmt: skip
+    assert code == 0, error
+    assert SECRET not in output + error
+    assert SECRET not in (folder / "model.json").read_text()
+
+
+BAD = [
+    (["fit", "absent.csv", "--schema", "schema.toml"], "no file"),
+    (["fit", "patients.csv", "--schema", "absent.toml"], "schema file"),
+    (["fit", "patients.csv", "--schema", "patients.csv"], "TOML"),
+    (["fit", "schema.toml", "--schema", "schema.toml"], "name it .csv"),
+    (["fit", "patients.csv", "--schema", "schema.toml", "--epsilon", "0"], "positive"),
+    (["fit", "patients.csv", "--schema", "schema.toml", "--epsilon", "nan"], "NaN"),
+    (["fit", "patients.csv", "--schema", "schema.toml", "--target", "age"], "target"),
+    (["fit", "patients.csv", "--schema", "schema.toml", "--max-depth", "1000"], "max_depth"),
+    (["fit", "patients.csv", "--schema", "schema.toml", "--criterion", "entropy"], "n_max"),
+    (["fit", "patients.csv", "--schema", "schema.toml", "--ledger", "absent"], "no ledger file"),
+    (["fit", "patients.csv", "--schema", "schema.toml", "--ledger", "schema.toml"], "ledger file"),
+    (["fit", "patients.csv", "--schema", "schema.toml", "--out", "absent/m.json"], "cannot write"),
+    (["fit", "patients.csv", "--schema", "schema.toml", "--learner", "best"], "learner"),
+    (["fit", "short.csv", "--schema", "schema.toml"], "no column"),
+    (["fit", "fake.parquet", "--schema", "schema.toml"], "cannot read"),
+    (["fit", "binary.csv", "--schema", "schema.toml"], "cannot read"),
+    (["fit", "empty.csv", "--schema", "schema.toml"], "no column"),
+    (["predict", "schema.toml", "patients.csv", "--out", "p.csv"], "model file"),
+    (["predict", "absent.json", "patients.csv", "--out", "p.csv"], "model file"),
+    (["show", "absent.json"], "model file"),
+    (["ledger", "absent"], "no ledger file"),
+    (["ledger", "new", "--create", "--epsilon", "1"], "--schema"),
+    (["ledger", "new", "--create", "--epsilon", "-1", "--schema", "schema.toml"], "positive"),
+    (["ledger", "new", "--create", "--epsilon", "inf", "--schema", "schema.toml"], "finite"),
+    (["schema", "draft", "absent.csv"], "no file"),
+    (["schema", "draft", "patients.csv", "--target", "absent"], "no column"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=lambda v: " ".join(v)[:60])
+def test_bad_input_ends_with_code_2_and_one_sentence(arguments, message, folder, call, monkeypatch):
+    (folder / "short.csv").write_text("age,sex\n1,f\n")
+    (folder / "fake.parquet").write_text("no parquet")
+    (folder / "binary.csv").write_bytes(b"age,sex\n\xff\xfe\x00,f\n" * 3)
+    (folder / "empty.csv").write_text("")
+    monkeypatch.chdir(folder)
+    code, output, error = call(*arguments)
+    assert code == 2
+    assert message in " ".join(error.split())
+    assert "Traceback" not in error
+    assert output == ""
+
+
+def test_an_unexpected_error_keeps_its_message_to_itself(folder, call, monkeypatch):
+    def explode(*_, **__):
+        raise RuntimeError(SECRET)
+
+    monkeypatch.setattr("privet.tables.memory.MemoryEngine.__init__", explode)
+    code, output, error = call(
+        "fit", folder / "patients.csv", "--schema", folder / "schema.toml",
+        "--out", folder / "model.json",
+    )  # fmt: skip
+    assert code == 1
+    assert "RuntimeError" in error
+    assert SECRET not in output + error
+
+
+def test_a_drafted_schema_is_said_to_leak(folder, call):
+    assert call("schema", "draft", folder / "patients.csv", "--out", folder / "draft.toml")[0] == 0
+    code, output, error = call(
+        "fit", folder / "patients.csv", "--schema", folder / "draft.toml",
+        "--out", folder / "model.json", "--max-depth", 1,
+    )  # fmt: skip
+    assert code == 0
+    assert "Warning" in error
+    assert "NOT PRIVATE" in output
+
+
+def test_another_tables_ledger_is_refused_and_nothing_is_spent(folder, call):
+    other = Schema.from_dict({**PATIENTS.to_dict(), "table": "other patients"})
+    other.to_toml(folder / "other.toml")
+    assert (
+        call("ledger", folder / "books", "--create", "--epsilon", 1, "--schema",
+             folder / "other.toml")[0] == 0
+    )  # fmt: skip
+    code, _, error = call(
+        "fit", folder / "patients.csv", "--schema", folder / "schema.toml",
+        "--ledger", folder / "books", "--out", folder / "model.json",
+    )  # fmt: skip
+    assert code == 2
+    assert "other patients" in error
+    assert LedgerStore(folder / "books").draws == ()
+
+
+def test_tables_are_read_alike_from_csv_tsv_and_parquet(folder, call):
+    pyarrow.csv.write_csv(
+        pyarrow.parquet.read_table(folder / "patients.parquet"),
+        folder / "patients.tsv",
+        pyarrow.csv.WriteOptions(delimiter="\t"),
+    )
+    code, _, error = call(
+        "fit", folder / "patients.parquet", "--schema", folder / "schema.toml", "--out",
+        folder / "model.json", "--max-depth", 2,
+    )  # fmt: skip
+    assert code == 0, error
+    written = []
+    for ending in ("csv", "tsv", "parquet"):
+        out = folder / f"from-{ending}.parquet"
+        code, _, error = call(
+            "predict", folder / "model.json", folder / f"patients.{ending}", "--out", out
+        )
+        assert code == 0, error
+        written.append(pa.parquet.read_table(out))
+    assert written[0].equals(written[1])
+    assert written[0].equals(written[2])

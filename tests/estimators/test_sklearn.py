@@ -1,0 +1,21 @@
+"""scikit-learn's own checks. An expected failure needs a reason of privacy."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from privet import DiffPID3Classifier
+
+# The checks fit tiny tables (20 to 300 rows), where a private tree at epsilon 1 rightly learns next
+# to nothing; they test the interface, so they run with a large epsilon. They pass no schema, hence
+# every fit drafts one and says so, and they fix the seed.
+ESTIMATORS = [
+    DiffPID3Classifier(epsilon=1000.0),
+    DiffPID3Classifier(epsilon=1000.0, criterion="gini", random_state=0),
+]
+
+
+@pytest.mark.filterwarnings("ignore::privet.PrivacyLeakWarning")
+@pytest.mark.filterwarnings("ignore::privet.errors.ColumnTypeWarning")
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks={})
+def test_scikit_learn_check(estimator, check):
+    check(estimator)

@@ -1,0 +1,175 @@
+"""Each question of the wall draws from the law that docs/proofs/questions.md names.
+
+The tests are statistical, with a false-alarm rate of 1e-6 each, and every one has a power check:
+the same test rejects a scale that is off by 30 per cent.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privet import Budget, BudgetExceeded, Categorical, PrivateTable, Schema
+from privet.criteria import Gini, Max
+from privet.privacy import SeededNoise
+from privet.tables import Multiway, Split
+
+ALARM = 1e-6
+SCHEMA = Schema(
+    {"a": Categorical(["u", "v"]), "b": Categorical(["u", "v"]), "c": Categorical(["u", "v"])},
+    target="y",
+    classes=["p", "q"],
+)
+ROWS = [["u", "u", "v"]] * 6 + [["v", "u", "u"]] * 3 + [["v", "v", "v"]] * 4 + [["u", "v", "u"]]
+LABELS = ["p"] * 5 + ["q"] + ["q"] * 3 + ["q", "p", "q", "q"] + ["p"]
+pytestmark = pytest.mark.filterwarnings("ignore:random_state is fixed")
+
+
+def open_table(seed=0, epsilon=1e9):
+    return PrivateTable(ROWS, LABELS, SCHEMA, Budget(epsilon), random_state=seed)
+
+
+def laplace_p(draws, scale):
+    """Return the p-value of a chi-square test of integers against a discrete Laplace law."""
+    ratio = np.exp(-1 / scale)
+    reach = int(4 * scale) + 1
+    values = np.arange(-reach, reach + 1)
+    mass = (1 - ratio) / (1 + ratio) * ratio ** np.abs(values)
+    counts = np.array([np.sum(draws == v) for v in values], dtype=float)
+    expected = mass * len(draws)
+    rest = len(draws) - expected.sum()
+    return stats.chisquare([*counts, len(draws) - counts.sum()], [*expected, rest]).pvalue
+
+
+@pytest.mark.parametrize("question", ["noisy_counts", "noisy_class_counts"])
+def test_counts_have_discrete_laplace_noise_of_scale_one_over_epsilon(question):
+    table = open_table()
+    cells = table.root().split([Split(0, (0, 1, 2))])
+    exact = {"noisy_counts": [7, 7, 0], "noisy_class_counts": [[6, 1], [1, 6], [0, 0]]}[question]
+    draws = np.concatenate(
+        [(getattr(cells, question)(Fraction(1, 2)) - np.array(exact)).ravel() for _ in range(4_000)]
+    )
+    assert laplace_p(draws, 2.0) > ALARM
+    assert laplace_p(draws, 1.4) < ALARM
+    assert laplace_p(draws, 2.6) < ALARM
+
+
+def test_each_cell_may_have_its_own_epsilon():
+    table = open_table()
+    cells = table.root().split([Split(0, (0, 1, 2))])
+    amounts = [Fraction(1, 4), Fraction(1), Fraction(4)]
+    draws = np.array([cells.noisy_counts(amounts) for _ in range(4_000)]) - [7, 7, 0]
+    for column, scale in zip(draws.T, (4.0, 1.0, 0.25), strict=True):
+        assert laplace_p(column, scale) > ALARM
+        assert laplace_p(column, 1.6 * scale) < ALARM
+
+
+def permute_and_flip_law(scores, scale):
+    """P(i) = p_i * integral over t in [0, 1] of the product over j != i of (1 - t p_j)."""
+    odds = np.exp((np.array(scores) - max(scores)) / scale)
+    law = []
+    for i, p in enumerate(odds):
+        polynomial = np.array([1.0])
+        for j, other in enumerate(odds):
+            if j != i:
+                polynomial = np.convolve(polynomial, [1.0, -other])
+        law.append(p * sum(c / (k + 1) for k, c in enumerate(polynomial)))
+    return np.array(law)
+
+
+def split_loss(feature, impurity):
+    groups = {"u": [], "v": []}
+    for row, label in zip(ROWS, LABELS, strict=True):
+        groups[row[feature]].append(label)
+    return sum(impurity(np.array([g.count("p"), g.count("q")])) for g in groups.values())
+
+
+@pytest.mark.parametrize(
+    ("criterion", "impurity", "unit"),
+    [
+        (Max(), lambda counts: counts.min(), 1),
+        (Gini(), lambda counts: counts.sum() - (counts**2).sum() / counts.sum(), 2**20),
+    ],
+    ids=["max", "gini"],
+)
+def test_splits_are_chosen_by_permute_and_flip_without_a_factor_of_two(criterion, impurity, unit):
+    losses = [split_loss(feature, impurity) for feature in range(3)]
+    table = open_table(seed=5)
+    allowed = np.ones((1, 3), dtype=bool)
+    epsilon = Fraction(1, 2)
+    draws = [
+        table.root().choose_splits(Multiway(), criterion, epsilon, allowed)[0].feature
+        for _ in range(4_000)
+    ]
+    counts = np.bincount(draws, minlength=3)
+    scale = criterion.spread / unit / float(epsilon)
+
+    def p_value(at):
+        law = permute_and_flip_law([-loss for loss in losses], at)
+        return stats.chisquare(counts, law / law.sum() * len(draws)).pvalue
+
+    assert p_value(scale) > ALARM
+    assert p_value(0.7 * scale) < ALARM
+    assert p_value(1.4 * scale) < ALARM
+
+
+def test_features_that_are_not_allowed_are_never_chosen():
+    table = open_table()
+    allowed = np.array([[False, True, False]])
+    features = {
+        table.root().choose_splits(Multiway(), Max(), Fraction(1, 100), allowed)[0].feature
+        for _ in range(200)
+    }
+    assert features == {1}
+    with pytest.raises(ValueError, match="at least one feature"):
+        table.root().choose_splits(Multiway(), Max(), 1, np.zeros((1, 3), dtype=bool))
+
+
+def test_a_question_that_is_too_dear_is_not_computed(monkeypatch):
+    table = open_table(epsilon=1.0)
+    cells = table.root()
+    cells.noisy_counts(Fraction(3, 4))
+
+    def never(*_):
+        raise AssertionError("computed before it was paid for")
+
+    monkeypatch.setattr("privet.tables.memory.MemoryEngine.class_counts", never)
+    monkeypatch.setattr("privet.tables.memory.MemoryEngine.histograms", never)
+    monkeypatch.setattr(SeededNoise, "add_laplace", never)
+    monkeypatch.setattr(SeededNoise, "permute_and_flip", never)
+    allowed = np.ones((1, 3), dtype=bool)
+    for ask in (
+        lambda: cells.noisy_counts(0.5),
+        lambda: cells.noisy_class_counts(0.5),
+        lambda: cells.choose_splits(Multiway(), Max(), 0.5, allowed),
+    ):
+        with pytest.raises(BudgetExceeded, match="Nothing was computed") as caught:
+            ask()
+        assert caught.value.left == "epsilon 0.25"
+    monkeypatch.undo()
+    assert table.ledger.left == Fraction(1, 4)
+    cells.noisy_counts(Fraction(1, 4))
+    assert table.ledger.left == 0
+
+
+def test_disjoint_cells_pay_once_and_paths_add_up():
+    table = open_table(epsilon=10.0)
+    root = table.root()
+    root.noisy_counts(1)
+    cells = root.split([Split(0, (0, 1, 2))])
+    cells.noisy_counts([1, 2, 3])
+    assert table.ledger.total.epsilon == 4
+    cells.take(np.array([0])).noisy_counts(1)
+    assert table.ledger.total.epsilon == 4
+    cells.take(np.array([2])).split([Split(1, (0, 0, 1))]).noisy_class_counts(2)
+    assert table.ledger.total.epsilon == 6
+    root.split([Split(1, (0, 1, 2))]).noisy_counts(1)
+    assert table.ledger.total.epsilon == 7
+
+
+def test_zcdp_budgets_select_by_the_exponential_mechanism():
+    table = PrivateTable(ROWS, LABELS, SCHEMA, Budget(rho=1.0), random_state=0)
+    table.root().choose_splits(Multiway(), Max(), Fraction(1, 2), np.ones((1, 3), dtype=bool))
+    assert table.ledger.entries[0].mechanism == "exponential mechanism"
+    assert table.ledger.total.rho == Fraction(1, 32)

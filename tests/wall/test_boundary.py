@@ -1,0 +1,124 @@
+"""The wall in the source: who may import what (architecture.md, "The rooms")."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import privet
+
+PACKAGE = Path(privet.__file__).parent
+
+# Which rooms of privet each room may touch. Anything not listed here is refused.
+MAY_TOUCH = {
+    "errors": set(),
+    "schema": {"errors", "frames"},  # frames: drafting only
+    "frames": {"errors", "schema"},
+    "criteria": {"errors"},
+    "privacy": {"errors", "privacy"},
+    "tables": {"errors", "schema", "frames", "criteria", "privacy", "tables"},
+    "tree": {"errors", "schema", "frames"},
+    "model": {"errors", "schema", "privacy", "tree"},
+    "learners": {"criteria", "schema", "tables", "tree", "privacy.budget", "errors"},
+    "estimators": {
+        "errors",
+        "schema",
+        "frames",
+        "criteria",
+        "privacy",
+        "tables",
+        "tree",
+        "model",
+        "learners",
+        "estimators",
+    },
+    "export": {"errors", "schema", "tree", "export", "frames"},
+    "datasets": {"schema"},
+    "cli": {
+        "errors",
+        "schema",
+        "frames",
+        "privacy",
+        "model",
+        "estimators",
+        "export",
+        "datasets",
+        "cli",
+        "__version__",
+    },
+}
+#: Outside the wall only public names of these two rooms may be imported, never their engines.
+WALLED = {
+    "tables": {"tables"},
+    "privacy": {"privacy", "privacy.budget", "privacy.ledger"},
+}
+RANDOM = ("random", "secrets", "opendp", "numpy.random", "uuid")
+
+
+def imports(path):
+    """Yield every imported dotted name, ``from a import b`` as ``a.b`` too."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}"
+
+
+def room_of(path):
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+SOURCES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_a_room_touches_only_what_it_may(path):
+    room = room_of(path)
+    allowed = MAY_TOUCH[room]
+    for name in imports(path):
+        if not name.startswith("privet."):
+            continue
+        inner = name.removeprefix("privet.")
+        assert any(inner == a or inner.startswith(f"{a}.") for a in allowed), (
+            f"{room} must not import {name}"
+        )
+        for walled, doors in WALLED.items():
+            if inner.split(".")[0] == walled and room not in ("tables", "privacy"):
+                module = inner.rpartition(".")[0]
+                assert module in doors, f"{room} reaches behind the wall: {name}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in SOURCES if room_of(p) in ("learners", "estimators", "export", "cli", "model")],
+    ids=lambda p: str(p.relative_to(PACKAGE)),
+)
+def test_only_the_privacy_room_and_the_datasets_draw_random_numbers(path):
+    text = path.read_text()
+    for name in imports(path):
+        assert not any(name == r or name.startswith(f"{r}.") for r in RANDOM), name
+    assert "default_rng" not in text
+    assert "np.random" not in text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in SOURCES if room_of(p) == "learners"],
+    ids=lambda p: str(p.relative_to(PACKAGE)),
+)
+def test_learners_touch_no_private_name_of_the_tables(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+            raise AssertionError(f"{path.name} uses the private attribute {node.attr}")
+
+
+def test_the_boundary_test_sees_a_breach(tmp_path):
+    """It can fail: a learner that imports the engine or a generator is caught."""
+    bad = tmp_path / "bad.py"
+    bad.write_text("from privet.tables.memory import MemoryEngine\nimport numpy.random\n")
+    found = list(imports(bad))
+    assert "privet.tables.memory.MemoryEngine" in found
+    assert found[0].removeprefix("privet.").rpartition(".")[0] not in WALLED["tables"]
+    assert "numpy.random" in found
