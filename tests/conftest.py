@@ -3,8 +3,15 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, settings
 
 from privet.datasets import PATIENTS, make_patients
+
+# The same examples in every run, and no opinion on a slow machine: a test fails for a reason.
+settings.register_profile(
+    "privet", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("privet")
 
 
 @pytest.fixture(scope="session")

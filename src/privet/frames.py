@@ -20,6 +20,7 @@ from privet.errors import ColumnTypeError, ColumnTypeWarning, DataError
 from privet.schema import Numeric, Schema, Value, all_numbers, value_key
 
 _TRUTH = {"true": 1.0, "false": 0.0}
+_BLOCK = 65_536
 
 
 class Columns:
@@ -152,7 +153,8 @@ def as_numbers(column: nw.Series[Any] | NDArray[Any], name: str) -> NDArray[np.f
                 column = column.cast(nw.Int8)
             return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
         # An object column has no declared type (narwhals looks at its values to name one).
-        if kind in (nw.Object, nw.Unknown) or str(getattr(column.to_native(), "dtype", "")) == "object":
+        native = str(getattr(column.to_native(), "dtype", ""))
+        if kind in (nw.Object, nw.Unknown) or native == "object":
             return _objects_to_numbers(column.to_list())
         if kind in (nw.String, nw.Categorical) or isinstance(kind, nw.Enum):
             return _parse(column.to_list(), name)
@@ -175,8 +177,13 @@ def as_codes(
         numbers = as_numbers(column, name)
         listed = np.array([float(value) for value in values])
         order = np.argsort(listed)
-        place = np.minimum(np.searchsorted(listed[order], numbers), other - 1)
-        return np.where(listed[order][place] == numbers, order[place], other)
+        listed = listed[order]
+        codes = np.empty(len(numbers), dtype=np.intp)
+        for start in range(0, len(numbers), _BLOCK):  # what lies between stays in the cache
+            block = slice(start, start + _BLOCK)
+            place = np.minimum(np.searchsorted(listed, numbers[block]), other - 1)
+            codes[block] = np.where(listed[place] == numbers[block], order[place], other)
+        return codes
     index: dict[Any, int] = {
         value_key(value, numbers=False): code for code, value in enumerate(values)
     }

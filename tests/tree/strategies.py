@@ -1,1 +1,181 @@
-x = 1
+"""Random schemas, trees over them, and tables to predict, for hypothesis.
+
+Names and values are hostile on purpose (quotes, backslashes, braces, newlines, markup), tables hold
+missing, infinite and out-of-range values, unknown categories, and numbers just beside the edges.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from privet.schema import Categorical, Feature, Numeric, Schema, all_numbers
+from privet.tree import Cut, Grouping, Node, Test, Tree
+
+MAX_NODES = 25
+MAX_DEPTH = 3
+
+texts = st.text("ab1 '\"\\{}<>|&;%$`\n\té日", max_size=6)
+names = texts.filter(bool)
+_bounds = st.sampled_from([(0.0, 1.0), (-5.0, 5.0), (0.0, 120.0), (-1e9, 1e9), (1e-3, 1e300)])
+_WHOLE = (-(2**53), 2**53)  # doubles hold these exactly
+
+
+def _distinct(values: st.SearchStrategy[Any], low: int = 1, *, key: Any = str) -> Any:
+    return st.lists(values, min_size=low, max_size=5, unique_by=key)
+
+
+@st.composite
+def numerics(draw: st.DrawFn) -> Numeric:
+    return Numeric(*draw(_bounds))
+
+
+@st.composite
+def vocabularies(draw: st.DrawFn, low: int = 1) -> tuple[Any, ...]:
+    """Lists of categories or classes: text, whole numbers, fractions, truth values, mixtures."""
+    whole = st.integers(-3, 1000)
+    fractions = st.sampled_from([0.1, 0.5, -2.5, 1e300, 3.0])
+    return tuple(
+        draw(
+            st.one_of(
+                _distinct(texts, low),
+                _distinct(whole, low),
+                _distinct(fractions, low),
+                _distinct(st.booleans(), low),
+                _distinct(st.one_of(whole, fractions), low, key=float),
+                _distinct(st.one_of(texts, whole), low, key=str).filter(
+                    lambda values: not all_numbers(values)
+                ),
+            )
+        )
+    )
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> Schema:
+    # Databases do not tell upper from lower case in names.
+    target, *columns = draw(st.lists(names, min_size=2, max_size=5, unique_by=str.casefold))
+    features: dict[str, Feature] = {
+        name: draw(st.one_of(numerics(), st.builds(Categorical, vocabularies())))
+        for name in columns
+    }
+    if draw(st.booleans()):
+        return Schema(features, target, bounds=(-10.0, 10.0))
+    return Schema(features, target, classes=draw(vocabularies(2)))
+
+
+@st.composite
+def tests(draw: st.DrawFn, schema: Schema) -> Test:
+    name = draw(st.sampled_from(schema.names))
+    feature = schema.features[name]
+    if isinstance(feature, Numeric):
+        inside = st.floats(feature.low, feature.high, exclude_min=True)
+        round_ones = st.sampled_from([feature.high, *feature.cuts.tolist()])
+        edges = tuple(sorted(draw(st.sets(st.one_of(inside, round_ones), max_size=4))))
+        return Cut(name, edges, draw(st.integers(0 if edges else 1, len(edges) + 1)))
+    size = len(feature.values) + 1
+    groups = draw(st.lists(st.integers(0, 3), min_size=size, max_size=size))
+    numbered = {group: child for child, group in enumerate(dict.fromkeys(groups))}
+    *children, other = (numbered[group] for group in groups)
+    return Grouping(name, tuple(children), other)
+
+
+@st.composite
+def leaves(draw: st.DrawFn, schema: Schema) -> Node:
+    released: dict[str, Any] = {}
+    if draw(st.booleans()):
+        released["count"] = draw(st.integers(-9, 99))
+    if schema.classes is None:
+        return Node(
+            value=(draw(st.sampled_from([-10.0, -0.1, 0.0, 1 / 3, 1e-300])),), released=released
+        )
+    width = len(schema.classes)
+    if draw(st.booleans()):
+        counts = draw(st.lists(st.integers(-9, 99), min_size=width, max_size=width))
+        released["class_counts"] = tuple(counts)
+    weights = draw(st.lists(st.integers(0, 3), min_size=width, max_size=width).filter(any))
+    return Node(value=tuple(weight / sum(weights) for weight in weights), released=released)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> Tree:
+    schema = draw(schemas())
+    nodes: list[Node] = []
+    depths = [0]
+    while len(nodes) < len(depths):
+        depth = depths[len(nodes)]
+        if depth < MAX_DEPTH and len(depths) < MAX_NODES and draw(st.booleans()):
+            test = draw(tests(schema))
+            children = range(len(depths), len(depths) + test.n_children)
+            depths += [depth + 1] * test.n_children
+            nodes.append(Node(test, tuple(draw(st.permutations(children)))))
+        else:
+            nodes.append(draw(leaves(schema)))
+    return Tree(schema, tuple(nodes))
+
+
+@st.composite
+def tables(draw: st.DrawFn, tree: Tree, max_rows: int = 20) -> pa.Table:
+    """Tables with a column of some fitting type for every feature of a tree."""
+    rows = draw(st.integers(0, max_rows))
+    columns = {}
+    for name, feature in tree.schema.features.items():
+        if isinstance(feature, Numeric):
+            column = draw(_number_columns(_near(tree, name, feature), rows))
+        elif all_numbers(feature.values):
+            known = [float(value) for value in feature.values]
+            column = draw(_number_columns([*known, known[0] + 0.25, 0.0, 1.0, 77.0], rows))
+        else:
+            column = draw(_text_columns([str(value) for value in feature.values], rows))
+        columns[name] = column
+    return pa.table(columns)
+
+
+def _near(tree: Tree, name: str, feature: Numeric) -> list[float]:
+    edges = [
+        edge
+        for node in tree.nodes
+        if isinstance(node.test, Cut) and node.test.feature == name
+        for edge in node.test.edges
+    ]
+    exact = [feature.low, feature.high, feature.low - 1, 2 * feature.high, 0.0, 3.0, *edges]
+    return [*exact, *(math.nextafter(edge, -math.inf) for edge in edges)]
+
+
+@st.composite
+def _number_columns(draw: st.DrawFn, interesting: list[float], rows: int) -> pa.Array:
+    kind = draw(st.sampled_from([pa.float64(), pa.float32(), pa.int64(), pa.int32(), pa.bool_()]))
+    if pa.types.is_floating(kind):
+        special = [math.nan, math.inf, -math.inf, -0.0]
+        values = st.sampled_from([*interesting, *special]) | st.floats(width=32)
+    elif pa.types.is_boolean(kind):
+        values = st.booleans()
+    else:
+        low, high = (
+            (np.iinfo(np.int32).min, np.iinfo(np.int32).max) if kind.bit_width == 32 else _WHOLE
+        )
+        values = st.sampled_from([min(max(int(x), low), high) for x in interesting])
+        values |= st.integers(low, high)
+    drawn = draw(st.lists(values | st.none(), min_size=rows, max_size=rows))
+    if kind == pa.float32():
+        with np.errstate(over="ignore"):
+            drawn = [None if x is None else np.float32(x) for x in drawn]
+    return pa.array(drawn, type=kind)
+
+
+@st.composite
+def _text_columns(draw: st.DrawFn, known: list[str], rows: int) -> pa.Array:
+    kinds = [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string()), pa.int64()]
+    kind = draw(st.sampled_from(kinds))
+    values = st.integers(-3, 9) if kind == pa.int64() else st.sampled_from(known) | texts
+    return pa.array(draw(st.lists(values | st.none(), min_size=rows, max_size=rows)), type=kind)
+
+
+@st.composite
+def trees_with_tables(draw: st.DrawFn, max_rows: int = 20) -> tuple[Tree, pa.Table]:
+    tree = draw(trees())
+    return tree, draw(tables(tree, max_rows))

@@ -38,6 +38,8 @@ def merged(tree: Tree) -> list[Part]:
     waiting: deque[tuple[int, ...]] = deque([(0,)])
     while waiting:
         places = waiting.popleft()
+        while len(places) == len(tree.nodes[places[0]].children) == 1:  # a test with one outcome
+            places = tree.nodes[places[0]].children
         node, answer = tree.nodes[places[0]], answers[places[0]]
         if node.test is None or answer is not None:
             parts.append(Part(None, (), places, answer))

@@ -65,10 +65,11 @@ def _level(
     splits: list[Split],
 ) -> list[Node]:
     """Return the nodes of one level; the next level's follow them, children in order."""
-    nodes, leaves, growing, child = [], iter(leaf_counts), iter(splits), first + len(stop)
+    leaves = iter(_leaves(leaf_counts, share, counts[stop].tolist()))
+    nodes, growing, child = [], iter(splits), first + len(stop)
     for ends, count in zip(stop.tolist(), counts.tolist(), strict=True):
         if ends:
-            nodes.append(_leaf(next(leaves), share, {"count": count}))
+            nodes.append(next(leaves))
         else:
             split = next(growing)
             children = tuple(range(child, child + split.n_children))
@@ -78,21 +79,29 @@ def _level(
 
 
 def _last_level(cells: Cells, share: Amount) -> list[Node]:
-    return [_leaf(counts, share, {}) for counts in cells.noisy_class_counts(share)]
+    return _leaves(cells.noisy_class_counts(share), share)
 
 
-def _leaf(
-    counts: NDArray[np.int64], share: Amount, released: dict[str, int | tuple[int, ...]]
-) -> Node:
-    """Return a leaf whose most probable class is the one of the largest noisy count (line 12).
+def _leaves(
+    class_counts: NDArray[np.int64], share: Amount, counts: list[int] | None = None
+) -> list[Node]:
+    """Return leaves whose most probable class is the one of the largest noisy count (line 12).
 
     Probabilities are the counts bent upwards below the noise's scale, so that they are positive
     and in the same order: post-processing.
     """
     width = max(1.0, 1 / float(share))
-    weights = width * np.logaddexp(0.0, counts / width)
-    value = tuple((weights / weights.sum()).tolist())
-    return Node(value=value, released={**released, "class_counts": tuple(counts.tolist())})
+    weights = np.logaddexp(0.0, class_counts / width)
+    values = weights / weights.sum(axis=1, keepdims=True)
+    released: list[dict[str, int | tuple[int, ...]]] = [
+        {"class_counts": tuple(row)} for row in class_counts.tolist()
+    ]
+    if counts is not None:
+        released = [{"count": count, **rest} for count, rest in zip(counts, released, strict=True)]
+    return [
+        Node(value=tuple(value), released=rest)
+        for value, rest in zip(values.tolist(), released, strict=True)
+    ]
 
 
 def _test(split: Split, schema: Schema) -> Test:

@@ -197,8 +197,8 @@ class GridExponential(Selection):
         """Return the chosen grid point, counted from the start of the first stretch."""
         if self.epsilon == math.inf:
             best = np.asarray(scores)[np.asarray(lengths) > 0].max()
-            lengths = np.where(np.asarray(scores) == best, lengths, 0)
-            stretch = draw_stretch(np.zeros(len(lengths), np.int64), lengths, Fraction(1), noise)
+            of_best = np.where(np.asarray(scores) == best, lengths, 0)
+            stretch = draw_stretch(np.zeros(len(of_best), np.int64), of_best, Fraction(1), noise)
         else:
             rate = Fraction(self.epsilon) / Fraction(self.spread)
             stretch = draw_stretch(scores, lengths, rate, noise)

@@ -11,7 +11,9 @@ All values are integers. A scale of zero means no noise (an infinite epsilon).
 
 from __future__ import annotations
 
+import os
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -19,6 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
+
+# OpenDP's samplers take about 10 us per draw and run outside the interpreter lock.
+_THREADS = os.cpu_count() or 1
+_PER_THREAD = 4_096
 
 
 class Noise(Protocol):
@@ -70,8 +76,16 @@ class SecureNoise:
     def _add(make: Any, values: Integers, scale: float) -> Integers:
         if scale == 0 or not values.size:
             return values.copy()
-        noisy = make(scale)(values.ravel().tolist())
-        return np.array(noisy, dtype=np.int64).reshape(values.shape)
+        sampler = make(scale)
+        parts = np.array_split(values.ravel(), min(_THREADS, 1 + values.size // _PER_THREAD))
+        if len(parts) == 1:
+            noisy = [sampler(parts[0].tolist())]
+        else:
+            with ThreadPoolExecutor(len(parts)) as pool:
+                noisy = list(pool.map(lambda part: sampler(part.tolist()), parts))
+        return np.concatenate([np.array(part, dtype=np.int64) for part in noisy]).reshape(
+            values.shape
+        )
 
     def permute_and_flip(self, scores: Integers, scale: float) -> int:
         """See :class:`Noise`."""

@@ -237,7 +237,7 @@ class LedgerStore:
             if row is None:
                 connection.execute("ROLLBACK")
                 raise LedgerFileError(f"draw {draw} of {self.path} is settled already")
-            if not amount <= Fraction(row[0]):
+            if not amount <= _amount(row[0]):
                 connection.execute("ROLLBACK")
                 raise BudgetError("a fit cannot settle for more than it reserved")
             connection.execute(
@@ -312,10 +312,17 @@ class LedgerStore:
 def _budget(connection: sqlite3.Connection) -> Budget:
     epsilon, delta, rho = connection.execute("SELECT epsilon, delta, rho FROM opening").fetchone()
     return Budget(
-        epsilon=None if epsilon is None else Fraction(epsilon),
+        epsilon=None if epsilon is None else _amount(epsilon),
         delta=delta,
-        rho=None if rho is None else Fraction(rho),
+        rho=None if rho is None else _amount(rho),
     )
+
+
+def _amount(text: object) -> Fraction:
+    try:
+        return Fraction(str(text))
+    except (ValueError, ZeroDivisionError):
+        raise LedgerFileError("the ledger file is damaged: an amount is not a number") from None
 
 
 def _columns(connection: sqlite3.Connection) -> tuple[str, ...]:
@@ -332,9 +339,9 @@ def _draws(connection: sqlite3.Connection) -> tuple[Draw, ...]:
             row[0],
             row[1],
             row[2],
-            Fraction(row[3]),
+            _amount(row[3]),
             row[4],
-            None if row[5] is None else Fraction(row[5]),
+            None if row[5] is None else _amount(row[5]),
             row[6],
             tuple(json.loads(row[7])) if row[7] else (),
         )

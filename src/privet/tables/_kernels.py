@@ -104,16 +104,27 @@ def bin_numbers(
     *,
     fast: bool,
 ) -> None:
-    """Write each number's bin: how many cuts are not above it; NaN gets ``len(cuts) + 1``."""
+    """Write each number's bin: how many cuts are not above it; NaN gets ``len(cuts) + 1``.
+
+    A guess by equal width comes first, which is several times faster than a search; what it gets
+    wrong (all of unequal bins, perhaps) is searched for.
+    """
+    # NaN at both ends leaves the outer bins open: no comparison with it is true.
+    edges = np.concatenate([[np.nan], cuts, [np.nan]])
+    per_width = (len(cuts) + 1) / (high - low)
     if fast:
         if numbers.dtype not in (np.float64, np.float32):
             numbers = numbers.astype(np.float64)
-        edges = np.concatenate([[np.nan], cuts, [np.nan]])
-        _loops().bin_numbers(numbers, edges, low, (len(cuts) + 1) / (high - low), out)
+        _loops().bin_numbers(numbers, edges, low, per_width, out)
         return
     values = np.asarray(numbers, dtype=np.float64)
-    bins = np.searchsorted(cuts, values, side="right")
-    out[:] = np.where(np.isnan(values), len(cuts) + 1, bins)
+    with np.errstate(over="ignore", invalid="ignore"):
+        places = (values - low) * per_width
+    bins = np.fmin(np.fmax(places, 0.0), len(cuts)).astype(np.intp)
+    wrong = np.flatnonzero((values < edges[bins]) | (values >= edges[bins + 1]))
+    bins[wrong] = np.searchsorted(cuts, values[wrong], side="right")
+    bins[np.isnan(values)] = len(cuts) + 1
+    out[:] = bins
 
 
 def _loops() -> ModuleType:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,8 @@ class MemoryEngine:
 
     def root(self) -> Assignment:
         """Return the whole table as one cell; records without a known class are left out."""
-        known = self._labels < self._n_classes
-        return Assignment(known.astype(np.int32) - np.int32(1), 1)
+        unknown = self._labels == self._n_classes
+        return Assignment(-unknown.astype(np.int32), 1)
 
     def take(self, assignment: Assignment, chosen: NDArray[np.intp]) -> Assignment:
         """Return some of the cells, renumbered in the order given."""
@@ -81,7 +82,7 @@ class MemoryEngine:
             return assignment
         first = np.cumsum([0, *(split.n_children for split in splits)])
         child_of = np.concatenate(
-            [np.asarray(split.children) + start for split, start in zip(splits, first, strict=False)]
+            [start + np.array(split.children) for start, split in zip(first, splits, strict=False)]
         ).astype(np.int32)
         offset_of = np.cumsum([0, *(len(split.children) for split in splits)])[:-1]
         feature_of = np.array([split.feature for split in splits], dtype=np.int32)
@@ -103,7 +104,7 @@ class MemoryEngine:
 
     def class_counts(self, assignment: Assignment) -> Exact:
         """Return counts of shape (cells, classes)."""
-        width = assignment.size * self._n_classes
+        width = self._n_keys(assignment.size)
         counts = np.zeros(width + 1, dtype=np.int64)
         for part in _parts(len(self._labels), 1 + len(self._labels) // 2**20):
             keys = self._keys(assignment.cells[part], assignment.size, part)
@@ -119,7 +120,8 @@ class MemoryEngine:
         batch = max(1, MAX_COUNTS // width)
         for start in range(0, assignment.size, batch):
             stop = min(start + batch, assignment.size)
-            cells, rows = assignment.cells, slice(None)
+            cells = assignment.cells
+            rows: Rows = slice(None)
             if stop - start < assignment.size:
                 rows = np.flatnonzero((cells >= start) & (cells < stop))
                 cells = cells[rows] - np.int32(start)
@@ -154,10 +156,13 @@ class MemoryEngine:
 
     def _keys(self, cells: NDArray[np.int32], size: int, rows: Rows) -> NDArray[np.int32]:
         """Return cell * classes + class; what lies in no cell gets the number after the last."""
-        outside = size * self._n_classes
-        if outside >= 2**31 - 1:
-            raise DataError("too many cells times classes; use a smaller depth or fewer bins")
+        outside = self._n_keys(size)
         return _kernels.key(cells, self._labels[rows], self._n_classes, outside, fast=self._fast)
+
+    def _n_keys(self, size: int) -> int:
+        if size * self._n_classes >= 2**31 - 1:
+            raise DataError("too many cells times classes; use a smaller depth or fewer bins")
+        return size * self._n_classes
 
 
 def encode(columns: Columns, schema: Schema, *, fast: bool) -> NDArray[Any]:
@@ -203,7 +208,7 @@ def _workers() -> int:
 
 def _parts(rows: int, count: int) -> list[slice]:
     bounds = [rows * k // count for k in range(count + 1)]
-    return [slice(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [slice(start, stop) for start, stop in pairwise(bounds)]
 
 
 def _in_threads(work: Any, items: Sequence[Any], *, fast: bool) -> list[Any]:

@@ -1,0 +1,132 @@
+"""The SQL expression gives what the tree gives, on real rows in DuckDB."""
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+from privet.errors import SchemaError
+from privet.export import to_sql
+from privet.schema import Categorical, Numeric, Schema, all_numbers
+from privet.tree import Cut, Grouping, Node, Tree
+
+from ..tree.strategies import trees_with_tables  # noqa: TID252
+
+
+def in_duckdb(expression: str, table: pa.Table) -> list:
+    with duckdb.connect() as connection:
+        connection.register("t", table)
+        return [row[0] for row in connection.execute(f"SELECT {expression} FROM t AS t").fetchall()]
+
+
+def answers(tree: Tree, table: pa.Table) -> list:
+    values = tree.predict_value(table)
+    if tree.schema.classes is None:
+        return values[:, 0].tolist()
+    return [tree.schema.classes[best] for best in np.argmax(values, axis=1)]
+
+
+@given(trees_with_tables())
+def test_duckdb_predicts_what_the_tree_predicts(case):
+    tree, table = case
+    expected = answers(tree, table)
+    if tree.schema.classes is not None and not all_numbers(tree.schema.classes):
+        expected = [str(value) for value in expected]
+    assert in_duckdb(to_sql(tree), table) == expected
+
+
+@given(trees_with_tables(max_rows=3))
+def test_columns_can_have_a_prefix(case):
+    tree, table = case
+    assert in_duckdb(to_sql(tree, prefix="t"), table) == in_duckdb(to_sql(tree), table)
+
+
+def two_leaves(classes) -> Tree:
+    schema = Schema({"x": Numeric(0, 1)}, "y", classes=classes)
+    return Tree(
+        schema,
+        (Node(Cut("x", (0.1,), 0), (1, 2)), Node(value=(1.0, 0.0)), Node(value=(0.0, 1.0))),
+    )
+
+
+@pytest.mark.parametrize(
+    ("classes", "kind"),
+    [
+        (["it's", 'a "b"'], "VARCHAR"),
+        ([0, 1], "INTEGER"),
+        ([0, 2**40], "BIGINT"),
+        ([False, True], "BOOLEAN"),
+        ([0.5, 2.0], "DOUBLE"),
+        ([1, 2.5], "DOUBLE"),
+        ([True, 2], "DOUBLE"),
+        (["a", 1], "VARCHAR"),
+    ],
+)
+def test_classes_have_a_type(classes, kind):
+    expression = f"typeof({to_sql(two_leaves(classes))})"
+    assert in_duckdb(expression, pa.table({"x": [0.0, 1.0]})) == [kind] * 2
+
+
+def test_means_are_doubles_and_exact():
+    schema = Schema({"x": Numeric(0, 1)}, "y", bounds=(0, 1))
+    means = [1 / 3, 0.1, 5e-324, 1e-7, 0.30000000000000004]
+    nodes = [Node(Cut("x", (0.2, 0.4, 0.6, 0.8), 0), (1, 2, 3, 4, 5))]
+    tree = Tree(schema, (*nodes, *(Node(value=(mean,)) for mean in means)))
+    table = pa.table({"x": [0.1, 0.3, 0.5, 0.7, 0.9]})
+    assert in_duckdb(to_sql(tree), table) == means
+    assert in_duckdb(f"typeof({to_sql(tree)})", table) == ["DOUBLE"] * 5
+
+
+def test_float32_is_compared_as_the_double_that_it_is():
+    below = np.nextafter(np.float32(0.1), np.float32(0))
+    table = pa.table({"x": pa.array([np.float32(0.1), below, None, np.float32(np.nan)])})
+    assert table["x"].type == pa.float32()
+    assert in_duckdb(to_sql(two_leaves(["low", "high"])), table) == ["high", "low", "low", "low"]
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2, 3])
+def test_missing_numbers_go_where_the_test_says(missing):
+    schema = Schema({"x": Numeric(0, 1)}, "y", classes=["a", "b", "c", "d"])
+    children = range(1, 5 if missing == 3 else 4)
+    nodes = [Node(Cut("x", (0.2, 0.4), missing), tuple(children))]
+    nodes += [Node(value=tuple(float(c == child) for c in range(1, 5))) for child in children]
+    table = pa.table({"x": [None, np.nan, -np.inf, 0.2, np.inf]})
+    tree = Tree(schema, tuple(nodes))
+    lost = "abcd"[missing]
+    assert in_duckdb(to_sql(tree), table) == [lost, lost, "a", "b", "c"] == answers(tree, table)
+
+
+def test_a_whole_multiway_tree_is_written_once():
+    """Where missing values share a child, nothing is repeated: the text stays linear."""
+    depth = 60
+    schema = Schema({"x": Numeric(0, 1)}, "y", bounds=(0, 100))
+    nodes = []
+    for level in range(depth):
+        nodes.append(Node(Cut("x", (0.5,), level % 2), (2 * level + 1, 2 * level + 2)))
+        nodes.append(Node(value=(float(level),)))
+    nodes.append(Node(value=(99.5,)))
+    order = [nodes[0]]
+    for level in range(depth):
+        order += [nodes[2 * level + 1], nodes[2 * level + 2]]
+    tree = Tree(schema, tuple(order))
+    expression = to_sql(tree)
+    assert len(expression.splitlines()) < 4 * depth
+    table = pa.table({"x": [0.1, 0.9, None]})
+    assert in_duckdb(expression, table) == answers(tree, table)
+
+
+def test_a_single_answer_needs_no_case():
+    schema = Schema({"x": Numeric(0, 1)}, "y", classes=["a", "b"])
+    assert to_sql(Tree(schema, (Node(value=(0.5, 0.5)),))) == "'a'"
+
+
+@pytest.mark.parametrize("bad", ["nul\0", "half\ud800"])
+def test_what_sql_cannot_write_is_refused(bad):
+    categorical = Schema({"x": Categorical([bad, "b"])}, "y", bounds=(0, 1))
+    named = Schema({bad: Categorical(["a", "b"])}, "y", bounds=(0, 1))
+    for schema in (categorical, named):
+        test = Grouping(schema.names[0], (0, 1), 1)
+        tree = Tree(schema, (Node(test, (1, 2)), Node(value=(0.0,)), Node(value=(1.0,))))
+        with pytest.raises(SchemaError, match="SQL cannot write"):
+            to_sql(tree)

@@ -1,0 +1,98 @@
+"""Trees as text: words, merging, truncation."""
+
+import pytest
+from hypothesis import given
+
+from privet.export import to_text
+from privet.schema import Numeric, Schema
+from privet.tree import Cut, Node, Tree
+
+from ..tree.strategies import trees  # noqa: TID252
+
+WARDS = """\
+readmitted
+├─ age < 65: no (0.60 to 1.00; 5 leaves; noisy counts: no 230, yes 51)
+├─ age >= 65
+│  ├─ ward in {a, c}, other or missing: yes (0.75 to 1.00; 2 leaves; noisy counts: no 19, yes 65)
+│  └─ ward in {b, d}: no (0.56; noisy counts: no 50, yes 40)
+└─ age missing: yes (0.75; noisy counts: no 1, yes 3)"""
+
+
+def test_equal_neighbours_share_a_line(ward_tree):
+    assert to_text(ward_tree) == WARDS
+
+
+def test_means(mean_tree):
+    assert to_text(mean_tree).splitlines() == [
+        "stay",
+        "├─ x < 0.25 or missing: 3.5 (noisy count: 12)",
+        "├─ 0.25 <= x < 0.75: 20 (2 leaves; noisy count: 2)",
+        "└─ x >= 0.75: 14.29",
+    ]
+
+
+def test_depth_says_what_is_left_out(ward_tree):
+    assert to_text(ward_tree, max_depth=0) == "readmitted: ... (5 lines left out)"
+    assert to_text(ward_tree, max_depth=1).splitlines()[2] == "├─ age >= 65: ... (2 lines left out)"
+    assert to_text(ward_tree, max_depth=2) == WARDS
+
+
+def test_lines_say_what_is_left_out(ward_tree):
+    assert to_text(ward_tree, max_lines=3).splitlines() == [
+        *WARDS.splitlines()[:2],
+        "... (4 lines left out)",
+    ]
+    assert to_text(ward_tree, max_lines=1) == "... (6 lines left out)"
+    assert to_text(ward_tree, max_lines=6) == WARDS
+
+
+@pytest.mark.parametrize("wrong", [{"max_depth": -1}, {"max_lines": 0}])
+def test_limits_make_sense(ward_tree, wrong):
+    with pytest.raises(ValueError, match="at least"):
+        to_text(ward_tree, **wrong)
+
+
+def test_a_single_leaf():
+    schema = Schema({"x": Numeric(0, 1)}, "y", classes=["a", "b"])
+    assert to_text(Tree(schema, (Node(value=(0.5, 0.5)),))) == "y: a (0.50)"
+
+
+def test_edges_that_look_alike_are_told_apart():
+    schema = Schema({"x": Numeric(0, 1)}, "y", bounds=(0, 9))
+    nodes = (
+        Node(Cut("x", (0.5, 0.500001), 2), (1, 2, 3)),
+        *(Node(value=(float(j),)) for j in range(3)),
+    )
+    assert to_text(Tree(schema, nodes)).splitlines()[2] == "├─ 0.5 <= x < 0.500001: 1"
+
+
+def test_presence_alone_can_be_tested():
+    schema = Schema({"x": Numeric(0, 1)}, "y", bounds=(0, 9))
+    tree = Tree(schema, (Node(Cut("x", (), 1), (1, 2)), Node(value=(0.0,)), Node(value=(1.0,))))
+    assert to_text(tree) == "y\n├─ x not missing: 0\n└─ x missing: 1"
+
+
+def test_terminals_get_no_control_characters(hostile_tree):
+    text = to_text(hostile_tree)
+    assert len(text.splitlines()) == 3
+    assert all(c.isprintable() or c == "\n" for c in text)
+
+
+@given(trees())
+def test_every_tree_has_a_text(tree):
+    text = to_text(tree)
+    assert 1 <= len(text.split("\n")) <= len(tree.nodes) + 1
+    assert len(to_text(tree, max_lines=2).split("\n")) <= 2
+
+
+def test_very_deep_trees_do_not_exhaust_the_stack():
+    schema = Schema({"x": Numeric(0, 1)}, "y", bounds=(0, 3000))
+    nodes = []
+    for level in range(1500):
+        children = 2 * level + 1, 2 * level + 2
+        nodes += [Node(Cut("x", (0.5,), 0), children), Node(value=(float(level),))]
+    flat = [nodes[0]]
+    for level in range(1500):
+        flat += [nodes[2 * level + 1], *nodes[2 * level + 2 : 2 * level + 3]]
+    tree = Tree(schema, (*flat, Node(value=(2999.0,))))
+    assert to_text(tree, max_lines=5).endswith("lines left out)")

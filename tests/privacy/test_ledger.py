@@ -1,0 +1,424 @@
+"""The ledger against two models of what a record pays, on random trees of questions.
+
+One model follows the formula (own charges, and for every division the dearest part); the other
+knows nothing of trees: it has explicit records and adds up, for each, the charges of the scopes
+that contain it.
+"""
+
+import math
+import random
+import threading
+import time
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from privet.errors import BudgetError, BudgetExceeded
+from privet.privacy import (
+    Budget,
+    Cost,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Entry,
+    Exponential,
+    Ledger,
+)
+from privet.privacy import ledger as module
+from privet.privacy.ledger import readable
+
+#: Drawing whole programs takes time and choices; a busy machine is no reason to fail.
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+@dataclass(frozen=True)
+class Fake:
+    """A mechanism of any cost."""
+
+    cost: Cost
+    name: str = "fake"
+
+
+def pure(epsilon):
+    return Fake(Cost.pure(Fraction(epsilon)))
+
+
+# Two models --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Node:
+    """A scope as the formula sees it."""
+
+    records: frozenset
+    own: list = field(default_factory=lambda: [Fraction(0), Fraction(0)])
+    divisions: list = field(default_factory=list)
+
+    def cost(self, book):
+        return self.own[book] + sum(
+            max((part.cost(book) for part in parts), default=Fraction(0))
+            for parts in self.divisions
+        )
+
+    def paid(self, record, book):
+        """What one record paid, in whatever scopes it lay."""
+        if record not in self.records:
+            return Fraction(0)
+        parts = (part for division in self.divisions for part in division)
+        return self.own[book] + sum(part.paid(record, book) for part in parts)
+
+
+RECORDS = range(6)
+epsilons = st.fractions(min_value=0, max_value=1, max_denominator=12)
+
+
+@st.composite
+def costs(draw):
+    epsilon, rho = draw(epsilons), draw(epsilons)
+    return Cost(math.inf if draw(st.integers(0, 9)) == 0 else epsilon, rho)
+
+
+def state(ledger, pool):
+    """All that a refusal must leave as it was."""
+    groups = {id(scopes._group): scopes._group for scopes, _ in pool}
+    return (
+        ledger.total,
+        ledger.left,
+        ledger.entries,
+        [
+            (list(group.cost[0]), list(group.cost[1]), list(group.peak[0]), list(group.peak[1]))
+            for group in groups.values()
+        ],
+    )
+
+
+@given(data=st.data(), budget=st.sampled_from(["pure", "zCDP", "unlimited"]))
+@settings(max_examples=180, deadline=None, suppress_health_check=SLOW)
+def test_random_questions_cost_what_the_models_say(data, budget):
+    limit = data.draw(st.fractions(min_value=Fraction(1, 2), max_value=6, max_denominator=6))
+    rng = random.Random(data.draw(st.integers(0, 2**32)))
+    budget = {
+        "pure": Budget(limit),
+        "zCDP": Budget(rho=limit),
+        "unlimited": Budget(math.inf),
+    }[budget]
+    book = 0 if budget.accountant == "pure" else 1
+    ledger = Ledger(budget)
+    root = Node(frozenset(RECORDS))
+    pool = [(ledger.root, [root])]
+    expected_entries = 0
+    for _ in range(data.draw(st.integers(1, 25))):
+        # mostly the newest: trees shall get deep
+        scopes, nodes = pool[-1 - data.draw(st.integers(0, min(3, len(pool) - 1)))]
+        action = data.draw(st.sampled_from(["charge", "charge", "divide", "take"]))
+        if action == "take":
+            mask = [rng.random() < 0.7 for _ in nodes]
+            taken = [node for node, kept in zip(nodes, mask, strict=True) if kept]
+            pool.append((scopes.take(np.array(mask, dtype=bool)), taken))
+        elif action == "divide":
+            parents, parts = [], []
+            for number, node in enumerate(nodes):
+                pieces = rng.choice([0, 1, 2, 2, 3])
+                place = {record: rng.randrange(3) for record in sorted(node.records)}
+                children = [
+                    Node(frozenset(r for r in node.records if place[r] == piece))
+                    for piece in range(pieces)
+                ]
+                node.divisions.append(children)
+                parents += [number] * pieces
+                parts += children
+            order = rng.sample(range(len(parts)), len(parts))
+            divided = scopes.divide(np.array([parents[i] for i in order], dtype=np.intp))
+            pool.append((divided, [parts[i] for i in order]))
+        else:
+            if data.draw(st.booleans()):
+                mechanisms = Fake(data.draw(costs()))
+                each = [mechanisms.cost] * len(nodes)
+            else:
+                offer = data.draw(st.lists(costs(), min_size=1, max_size=3))
+                mechanisms = [Fake(rng.choice(offer)) for _ in nodes]
+                each = [mechanism.cost for mechanism in mechanisms]
+            before = state(ledger, pool)
+            kept = [node.own for node in nodes]
+            for node, cost in zip(nodes, each, strict=True):
+                node.own = [node.own[0] + cost.epsilon, node.own[1] + cost.rho]
+            fits = root.cost(book) <= budget.limit
+            try:
+                ledger.charge(scopes, mechanisms, "what", "here")
+            except BudgetExceeded:
+                event("refused")
+                assert not fits
+                assert state(ledger, pool) == before
+                for node, own in zip(nodes, kept, strict=True):
+                    node.own = own
+            else:
+                assert fits
+                expected_entries += len(set(each))
+        assert ledger.total == Cost(root.cost(0), root.cost(1))
+        assert len(ledger.entries) == expected_entries
+        for which, total in enumerate((ledger.total.epsilon, ledger.total.rho)):
+            # nobody pays more than the books say
+            assert max(root.paid(record, which) for record in RECORDS) <= total
+    assert ledger.left >= 0
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+def test_in_a_tree_the_total_is_what_the_dearest_record_paid(data):
+    """Every scope is divided once at most, and no part is empty: then the books are exact."""
+    ledger = Ledger(Budget(math.inf))
+    root = Node(frozenset(range(8)))
+    pool = [(ledger.root, [root])]
+    for _ in range(data.draw(st.integers(1, 12))):
+        scopes, nodes = data.draw(st.sampled_from(pool))
+        if data.draw(st.booleans()) and not any(node.divisions for node in nodes):
+            parents, parts = [], []
+            for number, node in enumerate(nodes):
+                records = sorted(node.records)
+                cut = data.draw(st.integers(0, len(records) - 1))
+                pieces = [records[:cut], records[cut:]] if cut else [records]
+                children = [Node(frozenset(piece)) for piece in pieces]
+                node.divisions.append(children)
+                parents += [number] * len(children)
+                parts += children
+            pool.append((scopes.divide(np.array(parents)), parts))
+        else:
+            each = [data.draw(epsilons) for _ in nodes]
+            ledger.charge(scopes, [Fake(Cost(e, e * 3)) for e in each], "what", "here")
+            for node, epsilon in zip(nodes, each, strict=True):
+                node.own = [node.own[0] + epsilon, node.own[1] + epsilon * 3]
+        dearest = max(root.paid(record, 0) for record in root.records)
+        assert ledger.total == Cost(dearest, dearest * 3)
+
+
+# Small examples, worked by hand ------------------------------------------------------------------
+
+
+class TestComposition:
+    def test_questions_to_the_same_records_add_up(self):
+        ledger = Ledger(Budget(1))
+        for _ in range(10):
+            ledger.charge(ledger.root, pure(Fraction(1, 10)), "a", "b")
+        assert ledger.total.epsilon == 1  # exactly: ten tenths of a float are not one
+        assert ledger.left == 0
+        with pytest.raises(BudgetExceeded):
+            ledger.charge(ledger.root, pure(Fraction(1, 10**30)), "a", "b")
+
+    def test_disjoint_parts_pay_once(self):
+        ledger = Ledger(Budget(1))
+        parts = ledger.root.divide(np.zeros(1000, dtype=np.intp))
+        ledger.charge(parts, pure(Fraction(1, 2)), "a", "b")
+        assert ledger.total.epsilon == Fraction(1, 2)
+
+    def test_only_the_dearest_part_counts(self):
+        ledger = Ledger(Budget(3))
+        left, right = (ledger.root.divide(np.array([0, 0])).take([i]) for i in (0, 1))
+        # two divisions of the same scope: these two parts may share records
+        ledger.charge(left, pure(1), "a", "b")
+        ledger.charge(right, pure(1), "a", "b")
+        assert ledger.total.epsilon == 2
+        parts = ledger.root.divide(np.array([0, 0]))
+        ledger.charge(parts.take([0]), pure(Fraction(1, 2)), "a", "b")
+        ledger.charge(parts.take([1]), pure(Fraction(3, 4)), "a", "b")
+        assert ledger.total.epsilon == Fraction(11, 4)
+
+    def test_a_cheap_branch_is_free_until_it_overtakes(self):
+        ledger = Ledger(Budget(1))
+        parts = ledger.root.divide(np.array([0, 0]))
+        ledger.charge(parts.take([0]), pure(1), "a", "b")
+        for _ in range(4):
+            ledger.charge(parts.take([1]), pure(Fraction(1, 4)), "a", "b")
+        with pytest.raises(BudgetExceeded):
+            ledger.charge(parts.take([1]), pure(Fraction(1, 4)), "a", "b")
+        assert ledger.total.epsilon == 1
+
+    def test_the_two_accountants_may_disagree_on_the_dearest_part(self):
+        ledger = Ledger(Budget(math.inf))
+        parts = ledger.root.divide(np.array([0, 0]))
+        ledger.charge(
+            parts, [DiscreteGaussian(1, Fraction(1, 8)), Exponential(1, Fraction(1))], "a", "b"
+        )
+        assert ledger.total == Cost(math.inf, Fraction(1, 8))
+        ledger.charge(parts, DiscreteLaplace(1, Fraction(1)), "a", "b")
+        assert ledger.total == Cost(math.inf, Fraction(5, 8))
+
+    def test_children_of_several_parents_at_once(self):
+        ledger = Ledger(Budget(10))
+        parents = ledger.root.divide(np.array([0, 0, 0])).take(np.array([2, 0]))
+        children = parents.divide(np.array([1, 0, 1, 0]))  # of parents 0, 2, 0, 2
+        ledger.charge(parents, [pure(1), pure(5)], "a", "b")  # parent 2 pays 1, parent 0 pays 5
+        ledger.charge(children, [pure(1), pure(2), pure(3), pure(0)], "a", "b")
+        assert ledger.total.epsilon == 5 + 3
+
+    def test_one_mechanism_for_cells_that_have_paid_differently(self):
+        ledger = Ledger(Budget(10))
+        parts = ledger.root.divide(np.array([0, 0, 0]))
+        ledger.charge(parts, [pure(1), pure(4), pure(2)], "a", "b")
+        ledger.charge(parts, pure(1), "a", "b")
+        assert ledger.total.epsilon == 5
+        ledger.charge(parts.take([0, 2]), pure(3), "a", "b")
+        assert ledger.total.epsilon == 6
+
+
+class TestRefusals:
+    def test_nothing_changes_and_smaller_questions_still_work(self):
+        ledger = Ledger(Budget(1))
+        parts = ledger.root.divide(np.array([0, 0]))
+        ledger.charge(parts, pure(Fraction(1, 2)), "first", "b")
+        with pytest.raises(BudgetExceeded, match=r"'second'.*left: epsilon 0\.5\. Nothing"):
+            ledger.charge(parts, [pure(Fraction(1, 4)), pure(Fraction(3, 4))], "second", "b")
+        assert ledger.total.epsilon == Fraction(1, 2)
+        assert [entry.question for entry in ledger.entries] == ["first"]
+        ledger.charge(parts, pure(Fraction(1, 2)), "third", "b")
+        assert ledger.left == 0
+
+    def test_exactly_the_budget_is_allowed(self):
+        for budget in (Budget(0.3), Budget(rho=0.3)):
+            ledger = Ledger(budget)
+            ledger.charge(ledger.root, Fake(Cost(budget.limit, budget.limit)), "a", "b")
+            assert ledger.left == 0
+
+    def test_gaussian_noise_has_no_pure_guarantee(self):
+        ledger = Ledger(Budget(100))
+        with pytest.raises(BudgetExceeded):
+            ledger.charge(ledger.root, DiscreteGaussian(1, Fraction(1, 1000)), "a", "b")
+        assert ledger.total == Cost(0, 0)
+
+    def test_infinite_cost_needs_an_infinite_budget(self):
+        infinite = DiscreteLaplace(1, math.inf)
+        finite = Ledger(Budget(10**9))
+        with pytest.raises(BudgetExceeded) as refusal:
+            finite.charge(finite.root, infinite, "a", "b")
+        assert refusal.value.left == readable(finite.left, finite.budget) == "epsilon 1e+09"
+        ledger = Ledger(Budget(math.inf))
+        parts = ledger.root.divide(np.array([0, 0]))
+        for _ in range(3):
+            ledger.charge(parts, infinite, "a", "b")
+            ledger.charge(ledger.root, infinite, "a", "b")
+            ledger.charge(parts.divide(np.array([0, 1, 1])), pure(1), "a", "b")
+        assert ledger.total == Cost(math.inf, math.inf)
+        assert ledger.left == math.inf
+
+    def test_the_same_cell_twice_in_one_question(self):
+        ledger = Ledger(Budget(1))
+        parts = ledger.root.divide(np.array([0, 0]))
+        for twice in ([0, 0], [1, -1]):
+            with pytest.raises(BudgetError, match="twice"):
+                ledger.charge(parts.take(np.array(twice)), pure(1), "a", "b")
+        # dividing a scope taken twice would pass one scope's parts off as disjoint
+        with pytest.raises(BudgetError, match="twice"):
+            parts.take(np.array([0, 0])).divide(np.array([0, 1]))
+        assert ledger.total.epsilon == 0
+
+    def test_a_part_of_nothing(self):
+        ledger = Ledger(Budget(1))
+        with pytest.raises(BudgetError):
+            ledger.root.divide(np.array([0, -1]))
+        with pytest.raises(IndexError):
+            ledger.root.divide(np.array([1]))
+
+    def test_cells_of_another_ledger(self):
+        """Their table's books would not see the charge checked against their own budget."""
+        mine, other = Ledger(Budget(100)), Ledger(Budget(Fraction(1, 100)))
+        for scopes in (other.root, other.root.divide(np.array([0, 0]))):
+            with pytest.raises(BudgetError, match="another ledger"):
+                mine.charge(scopes, pure(1), "a", "b")
+        assert mine.total == other.total == Cost(0, 0)
+        assert not mine.entries
+
+    @pytest.mark.parametrize(
+        "amount", [math.nan, -1, Fraction(-1, 9), -math.inf, 0.5, np.float64(1)]
+    )
+    def test_costs_that_are_no_exact_amounts(self, amount):
+        """Comparisons with NaN are false: it would never be refused."""
+        for accountant in (Budget(1), Budget(rho=1)):
+            ledger = Ledger(accountant)
+            for cost in (Cost(amount, Fraction(0)), Cost(Fraction(0), amount)):
+                with pytest.raises(BudgetError, match="cost"):
+                    ledger.charge(ledger.root, Fake(cost), "a", "b")
+                with pytest.raises(BudgetError, match="cost"):
+                    ledger.charge(ledger.root, [Fake(cost)], "a", "b")
+            assert ledger.total == Cost(0, 0)
+
+    def test_number_of_mechanisms(self):
+        ledger = Ledger(Budget(1))
+        parts = ledger.root.divide(np.array([0, 0]))
+        for mechanisms in ([], [pure(1)], [pure(1)] * 3):
+            with pytest.raises(BudgetError, match="one for each"):
+                ledger.charge(parts, mechanisms, "a", "b")
+
+
+class TestEntries:
+    def test_one_entry_per_question_and_kind_of_mechanism(self):
+        ledger = Ledger(Budget(10))
+        parts = ledger.root.divide(np.array([0, 0, 0]))
+        laplace, twice = DiscreteLaplace(1, Fraction(1, 2)), DiscreteLaplace(1, Fraction(1))
+        ledger.charge(parts, laplace, "how many", "level 1")
+        ledger.charge(parts, [laplace, twice, laplace], "how many", "level 1")
+        assert ledger.entries == (
+            Entry("how many", "level 1", 3, "discrete Laplace", laplace.cost),
+            Entry("how many", "level 1", 2, "discrete Laplace", laplace.cost),
+            Entry("how many", "level 1", 1, "discrete Laplace", twice.cost),
+        )
+        assert ledger.entries[2].to_dict() == {
+            "question": "how many",
+            "where": "level 1",
+            "cells": 1,
+            "mechanism": "discrete Laplace",
+            "epsilon": 1.0,
+            "rho": 0.5,
+        }
+
+    def test_no_scopes_cost_nothing_and_leave_no_entry(self):
+        ledger = Ledger(Budget(1))
+        nobody = ledger.root.divide(np.array([], dtype=np.intp))
+        assert len(nobody) == 0
+        ledger.charge(nobody, pure(100), "a", "b")
+        ledger.charge(nobody, [], "a", "b")
+        ledger.charge(ledger.root.take(np.array([False])), pure(100), "a", "b")
+        assert ledger.entries == ()
+        assert ledger.total.epsilon == 0
+
+    def test_entries_cannot_be_changed_from_outside(self):
+        ledger = Ledger(Budget(1))
+        ledger.charge(ledger.root, pure(1), "a", "b")
+        assert isinstance(ledger.entries, tuple)
+        with pytest.raises(AttributeError):
+            ledger.entries[0].cells = 0
+
+
+def test_threads_that_charge_at_once_never_overdraw(monkeypatch):
+    """8 threads want 10 hundredths each, 80 in all, of 40: between check and writing they rest."""
+    compute = module._raise_costs
+
+    def compute_and_rest(*arguments, **options):
+        found = compute(*arguments, **options)
+        time.sleep(0.0003)
+        return found
+
+    monkeypatch.setattr(module, "_raise_costs", compute_and_rest)
+    ledger = Ledger(Budget(Fraction(40, 100)))
+    parts = ledger.root.divide(np.array([0, 0]))
+    start = threading.Barrier(8)
+    done = []
+
+    def work(number):
+        start.wait()
+        for _ in range(10):
+            try:
+                scopes = ledger.root if number % 2 else parts
+                ledger.charge(scopes, pure(Fraction(1, 100)), "a", "b")
+                done.append(number)
+            except BudgetExceeded:
+                pass
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == len(ledger.entries) == 40
+    assert ledger.total.epsilon == Fraction(40, 100)

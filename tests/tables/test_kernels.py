@@ -1,0 +1,196 @@
+"""The numpy loops, the compiled loops and slow loops in plain Python give the same integers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privet.schema import Numeric
+from privet.tables import _kernels
+
+FAST = pytest.mark.parametrize("fast", [False, True], ids=["numpy", "numba"])
+WIDTHS = st.sampled_from([np.uint8, np.uint16])
+SMALLEST = 5e-324
+
+
+@st.composite
+def features(draw):
+    """Draw equal and unequal bins, one bin, narrow and huge bounds, denormal ones too."""
+    bound = st.one_of(
+        st.floats(-1e300, 1e300),
+        st.integers(-100, 100).map(float),
+        st.integers(-40, 40).map(lambda k: k * SMALLEST),
+    )
+    low, high = sorted(draw(st.tuples(bound, bound).filter(lambda pair: pair[0] != pair[1])))
+    if draw(st.booleans()):
+        inner = st.floats(low, high).filter(lambda x: low < x < high)
+        if math.nextafter(low, high) < high:
+            edges = draw(st.lists(inner, max_size=20, unique=True))
+            return Numeric(low, high, edges=sorted({edge + 0.0 for edge in edges}))
+    bins = draw(st.integers(1, 40))
+    steps = np.arange(1, bins) / bins
+    if np.any(np.diff(low + (high - low) * steps) <= 0):
+        bins = 1  # the bounds are too close together for so many
+    return Numeric(low, high, bins=bins)
+
+
+@st.composite
+def numbers_for(draw, feature):
+    """Draw any numbers, and those that are hard: on a cut, or next to one."""
+    special = [math.nan, math.inf, -math.inf, 0.0, -0.0, SMALLEST, -SMALLEST]
+    special += [feature.low, feature.high]
+    for cut in feature.cuts.tolist():
+        special += [cut, math.nextafter(cut, math.inf), math.nextafter(cut, -math.inf)]
+    number = st.one_of(st.sampled_from(special), st.floats(), st.floats(feature.low, feature.high))
+    return np.array(draw(st.lists(number, max_size=30)), dtype=np.float64)
+
+
+def slow_bins(numbers, cuts):
+    return [
+        len(cuts) + 1 if math.isnan(x) else sum(cut <= x for cut in cuts) for x in numbers.tolist()
+    ]
+
+
+@FAST
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), width=WIDTHS)
+def test_binning_is_counting_the_cuts_that_are_not_above(data, width, fast):
+    feature = data.draw(features())
+    numbers = data.draw(numbers_for(feature))
+    out = np.full(len(numbers), 77, dtype=width)
+    _kernels.bin_numbers(numbers, feature.cuts, feature.low, feature.high, out, fast=fast)
+    assert out.tolist() == slow_bins(numbers, feature.cuts.tolist())
+
+
+@FAST
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_binning_of_float32_compares_in_double_precision(data, fast):
+    feature = Numeric(0, 1, bins=data.draw(st.integers(1, 40)))
+    exact = data.draw(numbers_for(feature))
+    with np.errstate(over="ignore"):
+        numbers = exact.astype(np.float32)
+    out = np.empty(len(numbers), dtype=np.uint8)
+    _kernels.bin_numbers(numbers, feature.cuts, feature.low, feature.high, out, fast=fast)
+    assert out.tolist() == slow_bins(numbers.astype(np.float64), feature.cuts.tolist())
+
+
+@FAST
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint16, np.bool_, np.float16, ">f8"])
+def test_binning_of_other_types_of_numbers(dtype, fast):
+    feature = Numeric(0, 100, bins=7)
+    numbers = np.array([0, 1, 13, 15, 99, 100, 120, 3]).astype(dtype)
+    out = np.empty(len(numbers), dtype=np.uint8)
+    _kernels.bin_numbers(numbers, feature.cuts, feature.low, feature.high, out, fast=fast)
+    assert out.tolist() == slow_bins(numbers.astype(np.float64), feature.cuts.tolist())
+
+
+@FAST
+def test_binning_uses_every_second_value_of_a_strided_column(fast):
+    feature = Numeric(0, 1, bins=300)
+    table = np.random.default_rng(0).uniform(-0.1, 1.1, size=(500, 3))
+    out = np.empty(500, dtype=np.uint16)
+    _kernels.bin_numbers(table[:, 1], feature.cuts, feature.low, feature.high, out, fast=fast)
+    assert out.tolist() == slow_bins(table[:, 1], feature.cuts.tolist())
+    assert out.max() == 299
+
+
+@FAST
+def test_binning_finds_very_unequal_bins(fast):
+    feature = Numeric(0, 1e9, edges=np.geomspace(1e-9, 1e8, 2_000))
+    numbers = np.geomspace(1e-10, 2e9, 5_000)
+    out = np.empty(len(numbers), dtype=np.uint16)
+    _kernels.bin_numbers(numbers, feature.cuts, feature.low, feature.high, out, fast=fast)
+    assert np.array_equal(out, np.searchsorted(feature.cuts, numbers, side="right"))
+
+
+@st.composite
+def countings(draw):
+    width = draw(WIDTHS)
+    n_keys, size, rows = (
+        draw(st.integers(1, 6)),
+        draw(st.integers(1, 9)),
+        draw(st.integers(0, 40)),
+    )
+    keys = draw(st.lists(st.integers(0, n_keys), min_size=rows, max_size=rows))
+    code = st.integers(0, size - 1)
+    columns = draw(st.lists(st.lists(code, min_size=rows, max_size=rows), min_size=1, max_size=5))
+    columns = [np.array(column, dtype=width) for column in columns]
+    return columns, np.array(keys, dtype=np.int32), n_keys, size
+
+
+@FAST
+@pytest.mark.parametrize("chunk", [2, 32_768], ids=["scattered", "dense"])
+@settings(max_examples=100, deadline=None)
+@given(counting=countings())
+def test_counts(counting, chunk, fast):
+    columns, keys, n_keys, size = counting
+    expected = np.zeros((len(columns), n_keys, size), dtype=int)
+    for j, column in enumerate(columns):
+        for key, code in zip(keys.tolist(), column.tolist(), strict=True):
+            if key < n_keys:
+                expected[j, key, code] += 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_kernels, "_CHUNK", chunk)
+        counts = _kernels.count(columns, keys, n_keys, size, fast=fast)
+    assert counts.dtype == np.int32
+    assert np.array_equal(counts, expected)
+
+
+@FAST
+@settings(max_examples=50, deadline=None)
+@given(data=st.data(), width=WIDTHS, classes=st.integers(2, 5), size=st.integers(0, 4))
+def test_keys(data, width, classes, size, fast):
+    records = data.draw(
+        st.lists(st.tuples(st.integers(-1, size - 1), st.integers(0, classes)), max_size=30)
+    )
+    cells = np.array([cell for cell, _ in records], dtype=np.int32)
+    labels = np.array([label for _, label in records], dtype=width)
+    keys = _kernels.key(cells, labels, classes, size * classes, fast=fast)
+    assert keys.dtype == np.int32
+    assert keys.tolist() == [
+        size * classes if cell < 0 else cell * classes + label for cell, label in records
+    ]
+
+
+@FAST
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), width=WIDTHS)
+def test_routing(data, width, fast):
+    sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    feature_of = data.draw(st.lists(st.integers(0, len(sizes) - 1), min_size=1, max_size=4))
+    rows = data.draw(st.integers(0, 20))
+    codes = np.array(
+        [data.draw(st.lists(st.integers(0, s - 1), min_size=rows, max_size=rows)) for s in sizes],
+        dtype=width,
+    ).reshape(len(sizes), rows)
+    cells = data.draw(st.lists(st.integers(-1, len(feature_of) - 1), min_size=rows, max_size=rows))
+    offset_of = np.cumsum([0, *(sizes[j] for j in feature_of)])
+    places = int(offset_of[-1])
+    child_of = np.array(
+        data.draw(st.lists(st.integers(0, 50), min_size=places, max_size=places)), dtype=np.int32
+    )
+    children = np.full(rows, 99, dtype=np.int32)
+    _kernels.route(
+        np.array(cells, dtype=np.int32),
+        codes,
+        np.array(feature_of, dtype=np.int32),
+        offset_of[:-1],
+        child_of,
+        children,
+        fast=fast,
+    )
+    expected = [
+        -1 if cell < 0 else child_of[offset_of[cell] + codes[feature_of[cell], i]]
+        for i, cell in enumerate(cells)
+    ]
+    assert children.tolist() == expected
+
+
+def test_only_large_tables_are_compiled():
+    assert not _kernels.compiled(_kernels.COMPILE_FROM - 1)
+    assert _kernels.compiled(_kernels.COMPILE_FROM)
