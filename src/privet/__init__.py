@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         PrivacyLeakWarning,
         PrivetError,
     )
-    from privet.estimators import DiffPID3Classifier
+    from privet.estimators import DiffPID3Classifier, PrivateTreeClassifier
     from privet.model import Model, PrivacyCard, load
     from privet.privacy import Budget, Ledger, LedgerStore
     from privet.schema import Categorical, Numeric, Schema
@@ -34,6 +34,7 @@ _HOME = {
     "PrivacyCard": "privet.model",
     "PrivacyLeakWarning": "privet.errors",
     "PrivateTable": "privet.tables",
+    "PrivateTreeClassifier": "privet.estimators",
     "PrivetError": "privet.errors",
     "Schema": "privet.schema",
     "Tree": "privet.tree",
@@ -53,6 +54,7 @@ __all__ = [
     "PrivacyCard",
     "PrivacyLeakWarning",
     "PrivateTable",
+    "PrivateTreeClassifier",
     "PrivetError",
     "Schema",
     "Tree",

@@ -144,7 +144,14 @@ def as_series(values: Any, name: str) -> nw.Series[Any] | NDArray[Any]:
     return array
 
 
-def as_numbers(column: nw.Series[Any] | NDArray[Any], name: str) -> NDArray[np.float64]:
+def check_readable(column: nw.Series[Any] | NDArray[Any], name: str) -> None:
+    """Refuse a column whose type can hold neither numbers nor categories. Looks at no value."""
+    as_numbers(column[:0], name, quiet=True)
+
+
+def as_numbers(
+    column: nw.Series[Any] | NDArray[Any], name: str, *, quiet: bool = False
+) -> NDArray[np.float64]:
     """Read a column as floats by the schema's rules; see :meth:`Columns.numbers`."""
     if isinstance(column, nw.Series):
         kind = column.dtype
@@ -157,12 +164,12 @@ def as_numbers(column: nw.Series[Any] | NDArray[Any], name: str) -> NDArray[np.f
         if kind in (nw.Object, nw.Unknown) or native == "object":
             return _objects_to_numbers(column.to_list())
         if kind in (nw.String, nw.Categorical) or isinstance(kind, nw.Enum):
-            return _parse(column.to_list(), name)
+            return _parse(column.to_list(), name, quiet=quiet)
         raise ColumnTypeError(f"column {name!r} has type {kind}, which cannot be read as numbers")
     if column.dtype.kind in "fiub":
         return np.asarray(column, dtype=np.float64)
     if column.dtype.kind in "US":
-        return _parse(column.tolist(), name)
+        return _parse(column.tolist(), name, quiet=quiet)
     if column.dtype.kind == "O":
         return _objects_to_numbers(column.tolist())
     raise ColumnTypeError(f"column {name!r} has type {column.dtype}, which holds no numbers")
@@ -239,13 +246,14 @@ def _is_text(column: nw.Series[Any] | NDArray[Any]) -> bool:
     return column.dtype.kind == "U"
 
 
-def _parse(items: list[Any], name: str) -> NDArray[np.float64]:
-    warnings.warn(
-        f"column {name!r} holds text where the schema has numbers: each value is read as a number, "
-        "and text that is no number counts as missing",
-        ColumnTypeWarning,
-        stacklevel=2,
-    )
+def _parse(items: list[Any], name: str, *, quiet: bool) -> NDArray[np.float64]:
+    if not quiet:
+        warnings.warn(
+            f"column {name!r} holds text where the schema has numbers: each value is read as a "
+            "number, and text that is no number counts as missing",
+            ColumnTypeWarning,
+            stacklevel=2,
+        )
     return _objects_to_numbers(items)
 
 

@@ -19,7 +19,7 @@ MAY_TOUCH = {
     "tables": {"errors", "schema", "frames", "criteria", "privacy", "tables"},
     "tree": {"errors", "schema", "frames"},
     "model": {"errors", "schema", "privacy", "tree"},
-    "learners": {"criteria", "schema", "tables", "tree", "privacy.budget", "errors"},
+    "learners": {"criteria", "schema", "tables", "tree", "privacy.budget", "errors", "learners"},
     "estimators": {
         "errors",
         "schema",

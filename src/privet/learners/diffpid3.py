@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from privet.criteria import Criterion
 from privet.privacy.budget import Amount
-from privet.schema import Numeric, Schema
-from privet.tables import Cells, Multiway, PrivateTable, Split
-from privet.tree import Cut, Grouping, Node, Test, Tree
+from privet.learners._assembly import as_test
+from privet.schema import Schema
+from privet.tables import Cells, Multiway, PrivateTable, Split, View
+from privet.tree import Node, Tree
 
 
 def learn(table: PrivateTable, *, epsilon: Amount, max_depth: int, criterion: Criterion) -> Tree:
@@ -27,14 +28,15 @@ def learn(table: PrivateTable, *, epsilon: Amount, max_depth: int, criterion: Cr
     share = epsilon / (2 * (depth + 1))
     candidates = Multiway()
     nodes: list[Node] = []
-    cells, unused = table.root(), np.ones((1, len(schema.names)), dtype=bool)
+    view = View.of_bins(schema)
+    cells, unused = table.root(view), np.ones((1, len(schema.names)), dtype=bool)
     for _ in range(depth):
         counts = cells.noisy_counts(share)
         stop = counts <= _enough(schema, unused, share)
         leaf_counts = cells.take(stop).noisy_class_counts(share)
         cells, unused = cells.take(~stop), unused[~stop]
         splits = cells.choose_splits(candidates, criterion, share, unused)
-        nodes += _level(len(nodes), schema, share, stop, counts, leaf_counts, splits)
+        nodes += _level(len(nodes), view, share, stop, counts, leaf_counts, splits)
         if not splits:
             return Tree(schema, tuple(nodes))
         cells, unused = cells.split(splits), _without_used(unused, splits)
@@ -57,7 +59,7 @@ def _without_used(unused: NDArray[np.bool_], splits: list[Split]) -> NDArray[np.
 
 def _level(
     first: int,
-    schema: Schema,
+    view: View,
     share: Amount,
     stop: NDArray[np.bool_],
     counts: NDArray[np.int64],
@@ -74,7 +76,7 @@ def _level(
             split = next(growing)
             children = tuple(range(child, child + split.n_children))
             child += split.n_children
-            nodes.append(Node(_test(split, schema), children, released={"count": count}))
+            nodes.append(Node(as_test(split, view), children, released={"count": count}))
     return nodes
 
 
@@ -102,11 +104,3 @@ def _leaves(
         Node(value=tuple(value), released=rest)
         for value, rest in zip(values.tolist(), released, strict=True)
     ]
-
-
-def _test(split: Split, schema: Schema) -> Test:
-    name = schema.names[split.feature]
-    feature = schema.features[name]
-    if isinstance(feature, Numeric):
-        return Cut(name, tuple(feature.cuts.tolist()), missing=split.children[-1])
-    return Grouping(name, split.children[:-1], other=split.children[-1])

@@ -10,6 +10,8 @@ from privet.privacy.mechanisms import (
     GridExponential,
     PermuteAndFlip,
     Released,
+    TopOf,
+    WholeTree,
     spread_of,
 )
 from privet.privacy.noise import Noise, SecureNoise, SeededNoise
@@ -36,6 +38,8 @@ __all__ = [
     "Scopes",
     "SecureNoise",
     "SeededNoise",
+    "TopOf",
+    "WholeTree",
     "exact",
     "spread_of",
     "zcdp_epsilon",

@@ -206,6 +206,81 @@ class GridExponential(Selection):
         return start + below(noise, int(lengths[stretch]))
 
 
+@dataclass(frozen=True)
+class TopOf(Selection):
+    """The exponential mechanism several times, without replacement.
+
+    Parameters
+    ----------
+    count : int
+        How many candidates are chosen; each choice has the ``count``-th part of epsilon.
+    """
+
+    count: int
+
+    name = "exponential mechanism, repeated"
+
+    @property
+    def scale(self) -> float:
+        """``spread * count / epsilon``, rounded up."""
+        return round_up(self.spread * self.count / self.epsilon)
+
+    @property
+    def cost(self) -> Cost:
+        """What one record pays for all choices."""
+        one = Cost.bounded_range(self.epsilon / self.count)
+        return Cost(self.epsilon, one.rho * self.count)
+
+    def choose(self, scores: Exact, noise: Noise) -> list[int]:
+        """Return the indices of the chosen candidates."""
+        left = list(range(len(scores)))
+        chosen: list[int] = []
+        while left and len(chosen) < self.count:
+            pick = noise.exponential(np.asarray(scores, dtype=np.int64)[left], self.scale)
+            chosen.append(left.pop(pick))
+        return chosen
+
+
+@dataclass(frozen=True)
+class WholeTree:
+    """The exponential mechanism over whole labelled trees; ``privet.tables.whole_trees`` draws.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        The cost, the error of computing log weights in doubles included
+        (docs/proofs/whole-trees.md).
+    """
+
+    epsilon: Amount
+
+    name = "exponential mechanism over trees"
+
+    #: Without privacy, one record outweighs everything else.
+    LIMIT_RATE = 2.0**20
+    #: Bounds on the loss by rounding: relative to the rate, and absolute.
+    RELATIVE_SLACK = Fraction(1, 2**12)
+    ABSOLUTE_SLACK = Fraction(1, 2**20)
+
+    def __post_init__(self) -> None:
+        if self.epsilon < 4 * self.ABSOLUTE_SLACK:
+            raise BudgetError("epsilon is too small to draw a tree with: less than 4e-6")
+
+    @property
+    def rate(self) -> float:
+        """How much a correctly classified record raises a tree's log weight, rounded down."""
+        if self.epsilon == math.inf:
+            return self.LIMIT_RATE
+        ideal = (self.epsilon - self.ABSOLUTE_SLACK) / (1 + self.RELATIVE_SLACK)
+        rate = float(ideal)
+        return rate if rate <= ideal else math.nextafter(rate, 0.0)
+
+    @property
+    def cost(self) -> Cost:
+        """What one record pays: bounded range, rho is epsilon^2 / 8."""
+        return Cost.bounded_range(self.epsilon)
+
+
 def spread_of(sensitivity: Amount, *, monotone: bool) -> Amount:
     """Return how far apart two scores' changes can be: S if all move one way, else 2 S."""
     return sensitivity if monotone else 2 * sensitivity

@@ -1,7 +1,7 @@
 """The in-memory engine: encoded columns and exact counts. Everything here is inside the wall.
 
-Columns are encoded once, to one or two bytes per value, one contiguous row of codes per feature.
-Each question to all cells of a level is one pass over the codes; features are counted in parallel
+Columns are encoded once per view, to one or two bytes per value, one contiguous row of codes per
+feature. Each question to all cells of a level is one pass over the codes; features are counted in parallel
 threads. Nothing of this module leaves :mod:`privet.tables`.
 """
 
@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from privet.criteria import MAX_ROWS
 from privet.errors import DataError
-from privet.frames import Columns, as_codes, as_series
-from privet.privacy import Exact
+from privet.frames import Columns, as_codes, as_series, check_readable
+from privet.privacy import Exact, Noise
 from privet.schema import Numeric, Schema
 from privet.tables import _kernels
-from privet.tables.splits import Split
+from privet.tables.splits import Sketch, Split
+from privet.tables.views import View
+from privet.tables.whole_trees import Menu, draw_tree
 
 #: Most counts held at once (32-bit integers); more cells are asked in batches.
 MAX_COUNTS = 2**25
@@ -36,10 +38,16 @@ Group = tuple[list[int], int]
 
 @dataclass(frozen=True)
 class Assignment:
-    """Which cell each record lies in; -1 is none of them."""
+    """Which cell each record lies in (-1: none of them), and the codes by which cells are split."""
 
     cells: NDArray[np.int32]
     size: int
+    view: View
+    codes: NDArray[Any]
+
+    def with_cells(self, cells: NDArray[np.int32], size: int) -> Assignment:
+        """Return other cells of the same view."""
+        return Assignment(cells, size, self.view, self.codes)
 
 
 class MemoryEngine:
@@ -56,25 +64,73 @@ class MemoryEngine:
             raise DataError("the features and the target have different numbers of rows")
         if len(columns) > MAX_ROWS:
             raise DataError(f"at most {MAX_ROWS} rows are supported")
-        self._sizes = schema.sizes
+        for name in schema.names:
+            check_readable(columns.column(name), name)
+        self._columns = columns
         self._n_classes = len(schema.classes)
         self._fast = _kernels.compiled(len(columns) * len(schema.names))
-        self._codes = encode(columns, schema, fast=self._fast)
         # An unknown class has the number after the last one: see `root`.
         found = as_codes(labels, schema.classes, schema.target)
         self._labels = found.astype(np.uint8 if self._n_classes < 256 else np.uint16)
 
-    def root(self) -> Assignment:
+    def root(self, view: View) -> Assignment:
         """Return the whole table as one cell; records without a known class are left out."""
         unknown = self._labels == self._n_classes
-        return Assignment(-unknown.astype(np.int32), 1)
+        codes = encode(self._columns, view, fast=self._fast)
+        return Assignment(-unknown.astype(np.int32), 1, view, codes)
+
+    def grid_counts(self, feature: int, schema: Schema, steps: int) -> NDArray[np.int64]:
+        """Return how many records lie in each of the equal steps of a numeric feature's range."""
+        numeric = schema.features[schema.names[feature]]
+        assert isinstance(numeric, Numeric)
+        cuts = Numeric(numeric.low, numeric.high, bins=steps).cuts
+        codes = np.empty(len(self._columns), dtype=np.int32)
+        numbers = self._columns.numbers(schema.names[feature])
+        _kernels.bin_numbers(numbers, cuts, numeric.low, numeric.high, codes, fast=self._fast)
+        known = self._labels < self._n_classes
+        return np.bincount(codes[known], minlength=steps + 1)[:steps]
+
+    def draw_trees(
+        self,
+        assignment: Assignment,
+        upper: Sequence[Sequence[int]],
+        *,
+        depth: int,
+        rates: Sequence[float],
+        merge: bool,
+        noise: Noise,
+    ) -> list[Sketch]:
+        """Draw one whole tree for every cell."""
+        order = np.argsort(assignment.cells, kind="stable")
+        bounds = np.searchsorted(
+            assignment.cells, np.arange(assignment.size + 1), sorter=order
+        )
+        numeric = tuple(cuts is not None for cuts in assignment.view.cuts)
+        drawn = []
+        for cell in range(assignment.size):
+            rows = np.sort(order[bounds[cell] : bounds[cell + 1]])
+            drawn.append(
+                draw_tree(
+                    assignment.codes[:, rows],
+                    self._labels[rows],
+                    np.ones(len(rows), dtype=np.int64),
+                    Menu(numeric, assignment.view.sizes, tuple(upper[cell])),
+                    classes=self._n_classes,
+                    depth=depth,
+                    rate=rates[cell],
+                    merge=merge,
+                    noise=noise,
+                    workers=_workers(),
+                )
+            )
+        return drawn
 
     def take(self, assignment: Assignment, chosen: NDArray[np.intp]) -> Assignment:
         """Return some of the cells, renumbered in the order given."""
         number = np.full(assignment.size + 1, -1, dtype=np.int32)  # -1 finds the last place
         number[chosen] = np.arange(len(chosen), dtype=np.int32)
         number[-1] = -1
-        return Assignment(number[assignment.cells], len(chosen))
+        return assignment.with_cells(number[assignment.cells], len(chosen))
 
     def split(self, assignment: Assignment, splits: Sequence[Split]) -> Assignment:
         """Return the children of all cells, in order."""
@@ -91,7 +147,7 @@ class MemoryEngine:
         def route(part: slice) -> None:
             _kernels.route(
                 assignment.cells[part],
-                self._codes[:, part],
+                assignment.codes[:, part],
                 feature_of,
                 offset_of,
                 child_of,
@@ -100,7 +156,7 @@ class MemoryEngine:
             )
 
         _in_threads(route, _parts(len(cells), _workers()), fast=self._fast)
-        return Assignment(cells, int(first[-1]))
+        return assignment.with_cells(cells, int(first[-1]))
 
     def class_counts(self, assignment: Assignment) -> Exact:
         """Return counts of shape (cells, classes)."""
@@ -115,7 +171,7 @@ class MemoryEngine:
         self, assignment: Assignment, features: Sequence[int]
     ) -> Iterator[tuple[slice, dict[int, NDArray[np.int32]]]]:
         """Yield batches of cells with counts of shape (cells, codes, classes) for each feature."""
-        groups = self._groups(features)
+        groups = _groups(features, assignment.view.sizes)
         width = sum(len(group) * size for group, size in groups) * self._n_classes
         batch = max(1, MAX_COUNTS // width)
         for start in range(0, assignment.size, batch):
@@ -126,28 +182,25 @@ class MemoryEngine:
                 rows = np.flatnonzero((cells >= start) & (cells < stop))
                 cells = cells[rows] - np.int32(start)
             keys = self._keys(cells, stop - start, rows)
-            yield slice(start, stop), self._count(keys, stop - start, rows, groups)
-
-    def _groups(self, features: Sequence[int]) -> list[Group]:
-        """Return the features in groups of four with the largest size of each group.
-
-        Four features of one size are counted several times faster than one by one; the order by
-        size bounds what the common size wastes by four times the largest one.
-        """
-        order = sorted(features, key=lambda j: self._sizes[j])
-        groups = [order[k : k + 4] for k in range(0, len(order), 4)]
-        return [(group, self._sizes[group[-1]]) for group in groups]
+            yield slice(start, stop), self._count(assignment, keys, stop - start, rows, groups)
 
     def _count(
-        self, keys: NDArray[np.int32], size: int, rows: Rows, groups: list[Group]
+        self,
+        assignment: Assignment,
+        keys: NDArray[np.int32],
+        size: int,
+        rows: Rows,
+        groups: list[Group],
     ) -> dict[int, NDArray[np.int32]]:
+        sizes = assignment.view.sizes
+
         def count(group: Group) -> dict[int, NDArray[np.int32]]:
             features, codes = group
-            columns = [self._codes[j][rows] for j in features]
+            columns = [assignment.codes[j][rows] for j in features]
             tables = _kernels.count(columns, keys, size * self._n_classes, codes, fast=self._fast)
             tables = tables.reshape(len(features), size, self._n_classes, codes)
             return {
-                j: table[:, :, : self._sizes[j]].transpose(0, 2, 1)
+                j: table[:, :, : sizes[j]].transpose(0, 2, 1)
                 for j, table in zip(features, tables, strict=True)
             }
 
@@ -165,13 +218,25 @@ class MemoryEngine:
         return size * self._n_classes
 
 
-def encode(columns: Columns, schema: Schema, *, fast: bool) -> NDArray[Any]:
+def _groups(features: Sequence[int], sizes: Sequence[int]) -> list[Group]:
+    """Return the features in groups of four with the largest size of each group.
+
+    Four features of one size are counted several times faster than one by one; the order by
+    size bounds what the common size wastes by four times the largest one.
+    """
+    order = sorted(features, key=lambda j: sizes[j])
+    groups = [order[k : k + 4] for k in range(0, len(order), 4)]
+    return [(group, sizes[group[-1]]) for group in groups]
+
+
+def encode(columns: Columns, view: View, *, fast: bool) -> NDArray[Any]:
     """Return the codes of all features, one row per feature."""
-    narrow = np.uint8 if max(schema.sizes) <= 256 else np.uint16
+    schema = view.schema
+    narrow = np.uint8 if max(view.sizes) <= 256 else np.uint16
     codes = np.empty((len(schema.names), len(columns)), dtype=narrow)
     matrix = columns.matrix
     numeric = [
-        (j, feature)
+        (j, feature, np.array(view.cuts[j]))
         for j, feature in enumerate(schema.features.values())
         if isinstance(feature, Numeric)
     ]
@@ -181,12 +246,15 @@ def encode(columns: Columns, schema: Schema, *, fast: bool) -> NDArray[Any]:
         assert matrix is not None
         for start in range(part.start, part.stop, _BLOCK):
             block = slice(start, min(start + _BLOCK, part.stop))
-            for j, feature in numeric:
-                _bin(matrix[block, j], feature, codes[j, block], fast=fast)
+            for j, feature, cuts in numeric:
+                _kernels.bin_numbers(
+                    matrix[block, j], cuts, feature.low, feature.high, codes[j, block], fast=fast
+                )
 
-    def encode_column(item: tuple[int, Numeric]) -> None:
-        j, feature = item
-        _bin(columns.numbers(schema.names[j]), feature, codes[j], fast=fast)
+    def encode_column(item: tuple[int, Numeric, NDArray[np.float64]]) -> None:
+        j, feature, cuts = item
+        numbers = columns.numbers(schema.names[j])
+        _kernels.bin_numbers(numbers, cuts, feature.low, feature.high, codes[j], fast=fast)
 
     if matrix is not None:
         _in_threads(encode_rows, _parts(len(columns), _workers()), fast=fast)
@@ -196,10 +264,6 @@ def encode(columns: Columns, schema: Schema, *, fast: bool) -> NDArray[Any]:
         if not isinstance(feature, Numeric):
             codes[j] = columns.codes(name, feature.values)
     return codes
-
-
-def _bin(numbers: NDArray[Any], feature: Numeric, out: NDArray[Any], *, fast: bool) -> None:
-    _kernels.bin_numbers(numbers, feature.cuts, feature.low, feature.high, out, fast=fast)
 
 
 def _workers() -> int:

@@ -44,3 +44,39 @@ class Multiway:
     def split(self, feature: int, schema: Schema) -> Split:
         """Return the candidate of a feature."""
         return Split(feature, tuple(range(schema.sizes[feature])))
+
+
+def best_correct(counts: NDArray[Any], numeric: bool) -> NDArray[np.int64]:
+    """Return how many records the best tree of depth 1 on a feature classifies correctly.
+
+    Parameters
+    ----------
+    counts : array of shape (cells, codes, classes)
+    numeric : bool
+        Whether codes are ordered (one threshold) or not (a label for every code).
+    """
+    counts = np.asarray(counts, dtype=np.int64)
+    if not numeric:
+        return np.asarray(counts.max(axis=2).sum(axis=1))
+    left = np.cumsum(counts, axis=1)
+    right = left[:, -1:, :] - left
+    return np.asarray((left.max(axis=2) + right.max(axis=2)).max(axis=1))
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The end of a small tree: a class, by its position in the schema."""
+
+    label: int
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A split with what follows on each of its children."""
+
+    split: Split
+    children: tuple[Sketch, ...]
+
+
+#: A small tree as a wall's answer.
+Sketch = Leaf | Branch

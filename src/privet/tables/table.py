@@ -28,6 +28,7 @@ from privet.privacy import (
     DiscreteLaplace,
     Exact,
     Exponential,
+    GridExponential,
     Ledger,
     Noise,
     PermuteAndFlip,
@@ -35,16 +36,22 @@ from privet.privacy import (
     Scopes,
     SecureNoise,
     SeededNoise,
+    TopOf,
+    WholeTree,
     exact,
 )
 from privet.privacy.budget import Amount
-from privet.schema import Schema
+from privet.schema import Numeric, Schema
 from privet.tables.memory import Assignment, MemoryEngine
-from privet.tables.splits import Multiway, Split
+from privet.tables.splits import Multiway, Sketch, Split, best_correct
+from privet.tables.views import View
 
 _log = logging.getLogger("privet")
 
 Epsilon = Amount | Sequence[Amount]
+
+#: Steps of the public grid on which quantiles are found.
+GRID = 65_535
 
 
 @dataclass(frozen=True)
@@ -103,9 +110,48 @@ class PrivateTable:
         noise = SecureNoise() if random_state is None else SeededNoise(random_state)
         _rooms[self] = _Room(MemoryEngine(features, target, schema), noise)
 
-    def root(self) -> Cells:
-        """Return the whole table as one cell."""
-        return Cells(self, self.ledger.root, 0, _rooms[self].engine.root())
+    def root(self, view: View | None = None) -> Cells:
+        """Return the whole table as one cell, seen through the schema's bins or another view."""
+        view = View.of_bins(self.schema) if view is None else view
+        return Cells(self, self.ledger.root, 0, _rooms[self].engine.root(view))
+
+    def quantiles(self, feature: int, levels: int, epsilon: Amount) -> tuple[float, ...]:
+        """Return up to ``2^levels - 1`` private quantiles of a numeric feature, in order.
+
+        Medians of medians (Kaplan, Schnapp & Stemmer 2022), each drawn from a public grid of
+        65,535 steps.
+
+        Privacy
+        -------
+        Each level asks every interval for its median: the exponential mechanism on
+        ``-abs(left - right)``, whose changes lie in [-1, 1]. Intervals are disjoint, so a level
+        costs ``epsilon``, and all of them ``levels * epsilon`` (docs/proofs/questions.md).
+        """
+        name = self.schema.names[feature]
+        numeric = self.schema.features[name]
+        if not isinstance(numeric, Numeric):
+            raise ValueError("only numeric features have quantiles")
+        mechanism = GridExponential(2, exact(epsilon))
+        for level in range(levels):
+            self.ledger.charge(
+                self.ledger.root, mechanism, f"medians of {name}, step {level + 1}", "the whole table"
+            )
+        room = _rooms[self]
+        counts = room.engine.grid_counts(feature, self.schema, GRID)
+        below = np.concatenate([[0], np.cumsum(counts)])
+        found: list[int] = []
+        intervals = [(0, GRID)]
+        for _ in range(levels):
+            parts = []
+            for start, stop in intervals:
+                if stop - start < 2:
+                    continue
+                middle = _median(below, start, stop, mechanism, room.noise)
+                found.append(middle)
+                parts += [(start, middle), (middle, stop)]
+            intervals = parts
+        width = numeric.high - numeric.low
+        return tuple(numeric.low + width * (point / GRID) for point in sorted(found))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a private table cannot be pickled or copied: its rows stay where they are")
@@ -234,6 +280,78 @@ class Cells:
                 chosen.append(candidates.split(int(open_features[winner]), self.schema))
         return chosen
 
+    def draw_trees(
+        self,
+        depth: int,
+        epsilon: Epsilon,
+        *,
+        upper: Sequence[Sequence[int]] | None = None,
+        merge: bool = True,
+    ) -> list[Sketch]:
+        """Return one small tree with its labels per cell, drawn at once.
+
+        Parameters
+        ----------
+        depth : int
+            1, 2 or 3.
+        epsilon : amount, or one per cell
+        upper : sequence of sequences of int, optional
+            For every cell the features that may be tested above the last level, by public facts;
+            all of them if not given.
+        merge : bool, default=True
+            Whether tests that divide a cell alike share their work: same law, less time, and a
+            running time that depends more on the data.
+
+        Privacy
+        -------
+        The exponential mechanism over all labelled trees of that depth on the number of correctly
+        classified records, which a record raises by 0 or 1; costs epsilon, rounding included
+        (docs/proofs/whole-trees.md).
+        """
+        if depth not in (1, 2, 3):
+            raise ValueError("a tree drawn at once has depth 1, 2 or 3")
+        if not len(self):
+            return []
+        if upper is None:
+            upper = [range(len(self.schema.names))] * len(self)
+        mechanisms = [WholeTree(amount) for amount in self._amounts(epsilon)]
+        self._charge(mechanisms, f"which tree of depth {depth}, with its labels")
+        rates = [mechanism.rate for mechanism in mechanisms]
+        room = _rooms[self._table]
+        return room.engine.draw_trees(
+            _assignments[self],
+            upper,
+            depth=depth,
+            rates=rates if len(rates) > 1 else rates * len(self),
+            merge=merge,
+            noise=room.noise,
+        )
+
+    def choose_features(self, count: int, epsilon: Epsilon) -> list[tuple[int, ...]]:
+        """Return, per cell, the features that promise most for a tree of depth 1.
+
+        Privacy
+        -------
+        The exponential mechanism, ``count`` times without replacement, on the number of records
+        that the best tree of depth 1 on a feature classifies correctly, which a record raises by
+        0 or 1; costs epsilon in all (docs/proofs/questions.md).
+        """
+        mechanisms = [TopOf(1, amount, count) for amount in self._amounts(epsilon)]
+        self._charge(mechanisms, f"which {count} features")
+        room = _rooms[self._table]
+        numeric = [cuts is not None for cuts in _assignments[self].view.cuts]
+        chosen = []
+        for batch, histograms in room.engine.histograms(
+            _assignments[self], range(len(self.schema.names))
+        ):
+            scores = np.stack(
+                [best_correct(histograms[j], numeric[j]) for j in range(len(numeric))], axis=1
+            )
+            for cell, row in enumerate(scores, start=batch.start):
+                mechanism = mechanisms[cell if len(mechanisms) > 1 else 0]
+                chosen.append(tuple(sorted(mechanism.choose(Exact(row), room.noise))))
+        return chosen
+
     @property
     def _accountant(self) -> str:
         return self._table.ledger.budget.accountant
@@ -265,6 +383,17 @@ class Cells:
             for mechanism, row in zip(mechanisms, counts, strict=True)
         ]
         return Released(np.array(rows, dtype=np.int64).reshape(counts.shape))
+
+
+def _median(
+    below: NDArray[np.int64], start: int, stop: int, mechanism: GridExponential, noise: Noise
+) -> int:
+    """Draw a cut between two others that leaves about as many records on its left as right."""
+    left = below[start + 1 : stop] - below[start]
+    edges = np.flatnonzero(np.concatenate([[True], left[1:] != left[:-1]]))
+    lengths = np.diff(np.concatenate([edges, [len(left)]]))
+    scores = -np.abs(2 * left[edges] - (below[stop] - below[start]))
+    return start + 1 + mechanism.choose(Exact(scores), lengths, noise)
 
 
 def leaks_of(schema: Schema, budget: Budget, random_state: Any) -> tuple[str, ...]:

@@ -1,0 +1,124 @@
+"""The scikit-learn face of whole trees."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privet.errors import BudgetError
+from privet.estimators._base import PrivateTreeEstimator, check_depth
+from privet.learners import whole_trees
+from privet.privacy import LedgerStore
+from privet.schema import Schema
+from privet.tables import PrivateTable
+from privet.tree import Tree
+
+
+class PrivateTreeClassifier(PrivateTreeEstimator):
+    """A private decision tree, drawn whole.
+
+    Small trees with their labels are drawn at once from the exponential mechanism over *all* such
+    trees, and deeper ones stack them: there is no budget per level, no budget for labels, and
+    nothing to tune. Tests, depth and shares follow from the schema, epsilon and the number of rows.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
+    schema : Schema
+        What is public about the table. If None, it is drafted from the data, which leaks: the fit
+        warns and the model is marked as not private.
+    max_depth : int or "auto", default="auto"
+        Most tests on a path; "auto" lets rows x epsilon decide (2, 3, 6 or 9).
+    n_rows : int, optional
+        The number of rows, if it is public: it steers the automatic choices. If None, two per cent
+        of the budget buy a noisy count instead.
+    probability_share : float, default=0.0
+        Part of the budget for class counts in the leaves, from which ``predict_proba`` is computed.
+        With 0 a leaf is sure of its label, which ranks badly.
+    merge_tests : bool, default=True
+        Whether tests that divide the records alike share their work. False makes the running time
+        depend less on the data, and longer.
+    ledger : path or LedgerStore, optional
+        The table's ledger file, from which the fit draws.
+    random_state : int, RandomState or None, default=None
+        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
+        repeated, warns, and its model is marked as not private.
+
+    Attributes
+    ----------
+    tree_ : Tree
+        The published tree.
+    classes_ : ndarray
+        The schema's classes.
+    schema_ : Schema
+        The schema in use.
+    privacy_ : PrivacyCard
+        What was spent on what, and whether the guarantee holds.
+
+    Privacy
+    -------
+    Releases a noisy count of rows (unless declared), private quantiles where rows x epsilon pays
+    for them, one drawn tree per block and cell, and noisy class counts of the leaves if asked for;
+    ``epsilon``-DP for adding or removing one record (docs/proofs/whole-trees.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privet import Numeric, PrivateTreeClassifier, Schema
+    >>> x = np.linspace(0, 100, 10_000).reshape(-1, 1)
+    >>> schema = Schema({"dose": Numeric(0, 100)}, target="cured", classes=["no", "yes"])
+    >>> cured = np.where(x[:, 0] > 40, "yes", "no")
+    >>> model = PrivateTreeClassifier(epsilon=1.0, schema=schema).fit(x, cured)
+    >>> model.predict([[10.0], [90.0]]).tolist()
+    ['no', 'yes']
+    """
+
+    learner: ClassVar[str] = "tree"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        schema: Schema | None = None,
+        max_depth: int | str = "auto",
+        n_rows: int | None = None,
+        probability_share: float = 0.0,
+        merge_tests: bool = True,
+        ledger: LedgerStore | str | Path | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.schema = schema
+        self.max_depth = max_depth
+        self.n_rows = n_rows
+        self.probability_share = probability_share
+        self.merge_tests = merge_tests
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _check_parameters(self, schema: Schema) -> dict[str, Any]:
+        del schema
+        rows = self.n_rows
+        if rows is not None and (
+            isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1
+        ):
+            raise BudgetError("n_rows must be a whole number, at least 1: the public number of rows")
+        share = self.probability_share
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
+            raise BudgetError("probability_share must be a part of the budget, at least 0, below 1")
+        if not isinstance(self.merge_tests, bool):
+            raise BudgetError("merge_tests must be true or false")
+        if isinstance(self.max_depth, str) and self.max_depth != "auto":
+            raise BudgetError("max_depth must be a whole number or 'auto'")
+        return {
+            "max_depth": None if self.max_depth == "auto" else check_depth(self.max_depth),
+            "n_rows": None if rows is None else int(rows),
+            "probability_share": Fraction(share),
+            "merge": self.merge_tests,
+        }
+
+    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+        return whole_trees.learn(table, epsilon=table.ledger.budget.limit, **options)

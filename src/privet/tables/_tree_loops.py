@@ -1,0 +1,314 @@
+"""Compiled loops for the weights of whole trees. Imported only by ``whole_trees``.
+
+Notation. A record has a weight and one *place* per feature: its code, counted over all features.
+Tests are numbered over all features, too: test ``first + k`` of a numeric feature is "code > k", of
+a categorical one "code = k". Sums of weights have a last axis of *channels*: with two classes one
+channel of signed sums (class 1 minus class 0) is enough, with more there is one per class.
+``d[t]`` is the sum over a region's records that pass test t, ``total`` over the whole region.
+
+``table[k] = exp(-unit * k)``, with zero at its end: what is below the smallest double is nothing in
+a sum of doubles whose largest term is about one. Logarithms are relative to a factor that all
+trees on a region share, ``exp(unit * sum of weights)`` with two classes and one with more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def log_depth_1(d, total, priors, stop, looks, look_first, look_last, table, unit):  # type: ignore[no-untyped-def]
+    """Return the log weight of all trees of depth <= 1 on a region.
+
+    Parameters
+    ----------
+    d, total
+        Sums by test and channel, and by channel.
+    priors : array
+        The prior of every test (times the prior of not being a leaf).
+    stop : float
+        The prior of a leaf, tests that divide nothing included.
+    looks, look_first, look_last : arrays
+        The prior and the range of tests (categories) of every lookup.
+    """
+    if d.shape[1] == 1:
+        return _log_signed(d, total[0], priors, stop, looks, look_first, look_last, table, unit)
+    return _log_counts(d, total, priors, stop, looks, look_first, look_last, table, unit)
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def _log_signed(d, total, priors, stop, looks, look_first, look_last, table, unit):  # type: ignore[no-untyped-def]
+    # A leaf weighs cosh(unit total), and a test p/2 (cosh(unit total) + cosh(unit (2d - total))).
+    end = len(table) - 1
+    top = abs(total)
+    for t in range(len(priors)):
+        top = max(top, abs(2 * d[t, 0] - total))
+    for j in range(len(looks)):
+        reach = 0
+        for t in range(look_first[j], look_last[j]):
+            reach += abs(d[t, 0])
+        top = max(top, reach)
+    weight = 0.0
+    rest = 0.0
+    for t in range(len(priors)):
+        rest += priors[t]
+        x = abs(2 * d[t, 0] - total)
+        gap = top - x
+        if gap < end:
+            value = table[gap]
+            if 2 * x < end:
+                value *= 1.0 + table[2 * x]
+            weight += priors[t] * value
+    weight *= 0.25
+    gap = top - abs(total)
+    if gap < end:
+        leaf = 0.5 * table[gap] * (1.0 + table[min(2 * abs(total), end)])
+        weight += (stop + 0.5 * rest) * leaf
+    for j in range(len(looks)):
+        reach = 0
+        product = looks[j]
+        for t in range(look_first[j], look_last[j]):
+            x = abs(d[t, 0])
+            reach += x
+            product *= 0.5 * (1.0 + table[min(2 * x, end)])
+        gap = top - reach
+        if gap < end:
+            weight += product * table[gap]
+    return unit * top + np.log(weight)
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def _log_counts(d, total, priors, stop, looks, look_first, look_last, table, unit):  # type: ignore[no-untyped-def]
+    # A leaf weighs the mean over classes k of exp(unit n_k).
+    end = len(table) - 1
+    classes = d.shape[1]
+    top = total[0]
+    for k in range(1, classes):
+        top = max(top, total[k])
+    for t in range(len(priors)):
+        inside, outside = d[t, 0], total[0] - d[t, 0]
+        for k in range(1, classes):
+            inside = max(inside, d[t, k])
+            outside = max(outside, total[k] - d[t, k])
+        top = max(top, inside + outside)
+    for j in range(len(looks)):
+        reach = 0
+        for t in range(look_first[j], look_last[j]):
+            inside = d[t, 0]
+            for k in range(1, classes):
+                inside = max(inside, d[t, k])
+            reach += inside
+        top = max(top, reach)
+    weight = 0.0
+    for t in range(len(priors)):
+        inside, outside = d[t, 0], total[0] - d[t, 0]
+        for k in range(1, classes):
+            inside = max(inside, d[t, k])
+            outside = max(outside, total[k] - d[t, k])
+        gap = top - inside - outside
+        if gap < end:
+            left, right = 0.0, 0.0
+            for k in range(classes):
+                left += table[min(inside - d[t, k], end)]
+                right += table[min(outside - total[k] + d[t, k], end)]
+            weight += priors[t] * table[gap] * left * right
+    weight /= classes * classes
+    leaf = 0.0
+    for k in range(classes):
+        leaf += table[min(top - total[k], end)]
+    weight += stop * leaf / classes
+    for j in range(len(looks)):
+        reach = 0
+        product = looks[j]
+        for t in range(look_first[j], look_last[j]):
+            inside = d[t, 0]
+            for k in range(1, classes):
+                inside = max(inside, d[t, k])
+            reach += inside
+            share = 0.0
+            for k in range(classes):
+                share += table[min(inside - d[t, k], end)]
+            product *= share / classes
+        gap = top - reach
+        if gap < end:
+            weight += product * table[gap]
+    return unit * top + np.log(weight)
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def sums_by_test(row, code_first, test_first, numeric, d):  # type: ignore[no-untyped-def]
+    """Turn sums by code into sums by test."""
+    for h in range(len(numeric)):
+        start, stop, t = code_first[h], code_first[h + 1], test_first[h]
+        for k in range(row.shape[1]):
+            if numeric[h]:
+                above = row[start, k] - row[start, k]
+                for c in range(stop - 1, start, -1):
+                    above += row[c, k]
+                    d[t + c - start - 1, k] = above
+            else:
+                for c in range(start, stop):
+                    d[t + c - start, k] = row[c, k]
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def add_singles(places, channels, weights, rows, row):  # type: ignore[no-untyped-def]
+    """Add the weights of some records to ``row[place, channel]``, for all features."""
+    for r in range(len(rows)):
+        i = rows[r]
+        for h in range(places.shape[1]):
+            row[places[i, h], channels[i]] += weights[i]
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def add_pairs(places, channels, weights, rows, upper, hist):  # type: ignore[no-untyped-def]
+    """Add the weights of some records to ``hist[place of g, place of h, channel]``, g in upper."""
+    for r in range(len(rows)):
+        i = rows[r]
+        weight = weights[i]
+        channel = channels[i]
+        for u in range(len(upper)):
+            line = hist[places[i, upper[u]]]
+            for h in range(places.shape[1]):
+                line[places[i, h], channel] += weight
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def pair_tests(hist, upper, code_first, test_first, numeric, pairs):  # type: ignore[no-untyped-def]
+    """Turn pair sums by code into ``pairs[c, t]``: sums over records that pass both tests."""
+    running = np.zeros(hist.shape[1:], dtype=hist.dtype)
+    for u in range(len(upper)):
+        g = upper[u]
+        start, stop = code_first[g], code_first[g + 1]
+        if numeric[g]:
+            running[:] = 0
+            for c in range(stop - 1, start, -1):
+                running += hist[c]
+                sums_by_test(
+                    running, code_first, test_first, numeric, pairs[test_first[g] + c - start - 1]
+                )
+        else:
+            for c in range(start, stop):
+                sums_by_test(
+                    hist[c], code_first, test_first, numeric, pairs[test_first[g] + c - start]
+                )
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def log_children(
+    pairs, singles, total, upper_tests, priors, stop, looks, look_first, look_last, table, unit, out
+):  # type: ignore[no-untyped-def]
+    """Write ``log Z1`` of the records that fail and that pass every upper test of a region."""
+    for u in range(len(upper_tests)):
+        c = upper_tests[u]
+        out[c, 0] = log_depth_1(
+            singles - pairs[c],
+            total - singles[c],
+            priors,
+            stop,
+            looks,
+            look_first,
+            look_last,
+            table,
+            unit,
+        )
+        out[c, 1] = log_depth_1(
+            pairs[c], singles[c], priors, stop, looks, look_first, look_last, table, unit
+        )
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def log_grandchildren(
+    f,
+    places,
+    channels,
+    weights,
+    rows,
+    row_first,
+    upper,
+    pairs,
+    singles,
+    total,
+    code_first,
+    test_first,
+    numeric,
+    priors,
+    stop,
+    looks,
+    look_first,
+    look_last,
+    table,
+    unit,
+    out,
+):  # type: ignore[no-untyped-def]
+    """Write the log weights of all pairs of upper tests of which one is of feature f.
+
+    ``out[c, side, d]`` is ``log Z1 + log Z1`` of the two regions into which test d divides the
+    records that pass (side 1) or fail (side 0) test c. The four regions of a pair serve both
+    orders, so pairs are visited once: d's feature is f or a later one. ``rows`` are sorted by the
+    code of f; codes are added from the last to the first, so that ``hist`` always holds the
+    records that pass the current test (numeric), or only those of one code (categorical).
+    """
+    n_tests = len(priors)
+    shape = (n_tests, singles.shape[1])
+    hist = np.zeros((code_first[-1], code_first[-1], singles.shape[1]), dtype=singles.dtype)
+    running = np.zeros((code_first[-1], singles.shape[1]), dtype=singles.dtype)
+    both = np.zeros(shape, dtype=singles.dtype)
+    one = np.zeros(shape, dtype=singles.dtype)
+    other = np.zeros(shape, dtype=singles.dtype)
+    none = np.zeros(shape, dtype=singles.dtype)
+    position = 0
+    while upper[position] != f:
+        position += 1
+    later = upper[position:]
+    size = code_first[f + 1] - code_first[f]
+    for code in range(size - 1, -1, -1):
+        if numeric[f]:
+            c = test_first[f] + code - 1
+        else:
+            c = test_first[f] + code
+            hist[:] = 0
+        add_pairs(places, channels, weights, rows[row_first[code] : row_first[code + 1]], later, hist)
+        if numeric[f] and code == 0:
+            break
+        for u in range(len(later)):
+            g = later[u]
+            running[:] = 0
+            for k in range(code_first[g + 1] - code_first[g] - 1, -1, -1):
+                if numeric[g]:
+                    if k == 0:
+                        break
+                    running += hist[code_first[g] + k]
+                    d = test_first[g] + k - 1
+                else:
+                    running[:] = hist[code_first[g] + k]
+                    d = test_first[g] + k
+                if g == f and d < c:
+                    continue
+                sums_by_test(running, code_first, test_first, numeric, both)
+                for t in range(n_tests):
+                    for j in range(singles.shape[1]):
+                        one[t, j] = pairs[c, t, j] - both[t, j]
+                        other[t, j] = pairs[d, t, j] - both[t, j]
+                        none[t, j] = singles[t, j] - pairs[c, t, j] - other[t, j]
+                in_both = pairs[c, d]
+                in_one = singles[c] - in_both
+                in_other = singles[d] - in_both
+                in_none = total - singles[c] - in_other
+                z_both = log_depth_1(
+                    both, in_both, priors, stop, looks, look_first, look_last, table, unit
+                )
+                z_one = log_depth_1(
+                    one, in_one, priors, stop, looks, look_first, look_last, table, unit
+                )
+                z_other = log_depth_1(
+                    other, in_other, priors, stop, looks, look_first, look_last, table, unit
+                )
+                z_none = log_depth_1(
+                    none, in_none, priors, stop, looks, look_first, look_last, table, unit
+                )
+                out[c, 1, d] = z_both + z_one
+                out[c, 0, d] = z_other + z_none
+                out[d, 1, c] = z_both + z_other
+                out[d, 0, c] = z_one + z_none

@@ -1,0 +1,44 @@
+"""How finely a table is seen: public cut points per feature, of which codes are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from privet.schema import Numeric, Schema
+
+
+@dataclass(frozen=True)
+class View:
+    """One way to turn records into codes.
+
+    Attributes
+    ----------
+    schema : Schema
+    cuts : tuple
+        For every numeric feature its increasing cut points, for every categorical one None.
+        Code j of a number means that j cuts are not above it; the code after the last interval is
+        the extra bin.
+    """
+
+    schema: Schema
+    cuts: tuple[tuple[float, ...] | None, ...]
+
+    @classmethod
+    def of_bins(cls, schema: Schema) -> View:
+        """Return the view through the schema's own bins."""
+        return cls(
+            schema,
+            tuple(
+                tuple(feature.cuts.tolist()) if isinstance(feature, Numeric) else None
+                for feature in schema.features.values()
+            ),
+        )
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of codes of every feature, extra bins included."""
+        return tuple(
+            feature.size if cuts is None else len(cuts) + 2
+            for feature, cuts in zip(self.schema.features.values(), self.cuts, strict=True)
+        )

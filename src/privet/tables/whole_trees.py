@@ -1,0 +1,417 @@
+"""Draw a whole small tree with its labels at once, by the exponential mechanism.
+
+The candidates are *all* labelled trees of depth at most D over a public menu of binary tests; a tree
+weighs ``prior * exp(rate * correct weight)``. The normaliser factorises over subtrees, so that the
+draw can be made from the root down, each choice with its exact conditional probability: a leaf, a
+test with everything that can follow it on both sides, or (in the last level) a lookup that gives
+every category a label of its own. Proof, law and error bounds: ``docs/proofs/whole-trees.md``.
+
+This is our own code because no library draws from such a law. It is inside the wall: exact counts
+go in, one drawn tree comes out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.privacy.noise import Noise, below
+from privet.tables.splits import Branch, Leaf, Sketch, Split
+
+#: Prior probability that a node above the last level is a leaf.
+STOP = 0.5
+#: Log weights are rounded to this many steps per unit before one is drawn exactly.
+STEPS = 2.0**36
+_NEGLIGIBLE = 750.0  # exp(-750) is below the smallest double
+
+
+@dataclass(frozen=True)
+class Menu:
+    """The public list of tests: what each feature offers, and which features upper levels use.
+
+    Attributes
+    ----------
+    numeric : tuple of bool
+        Numeric features offer "code > k", categorical ones "code = k".
+    sizes : tuple of int
+        The number of codes of each feature.
+    upper : tuple of int
+        The features that may be tested above the last level of a tree.
+    """
+
+    numeric: tuple[bool, ...]
+    sizes: tuple[int, ...]
+    upper: tuple[int, ...]
+
+
+def draw_tree(
+    codes: NDArray[Any],
+    labels: NDArray[Any],
+    weights: NDArray[np.int64],
+    menu: Menu,
+    *,
+    classes: int,
+    depth: int,
+    rate: float,
+    merge: bool,
+    noise: Noise,
+    workers: int,
+) -> Sketch:
+    """Draw one tree for the records of one cell.
+
+    Parameters
+    ----------
+    codes : array of shape (features, records)
+    labels : array of shape (records,)
+    weights : array of shape (records,)
+        Non-negative whole numbers.
+    menu : Menu
+    classes, depth : int
+    rate : float
+        The weight of a tree grows by ``exp(rate)`` per unit of correctly classified weight.
+    merge : bool
+        Whether tests that divide the records alike share their work. The law is the same; the
+        running time then depends on the data more than it does anyway.
+    """
+    region = _Drawing(codes, labels, weights, menu, classes, rate, merge, noise, workers)
+    return region.draw(np.arange(codes.shape[1]), depth)
+
+
+class _Drawing:
+    """The tests of one cell, and the recursion over its regions."""
+
+    def __init__(
+        self,
+        codes: NDArray[Any],
+        labels: NDArray[Any],
+        weights: NDArray[np.int64],
+        menu: Menu,
+        classes: int,
+        rate: float,
+        merge: bool,
+        noise: Noise,
+        workers: int,
+    ) -> None:
+        self.menu = menu
+        self.classes = classes
+        self.noise = noise
+        self.workers = workers
+        mass = int(weights.sum())
+        whole = np.int32 if mass < 2**29 else np.int64
+        if classes == 2:
+            self.unit = rate / 2
+            self.channels = np.zeros(len(labels), dtype=np.uint8)
+            self.weights = np.where(labels == 1, weights, -weights).astype(whole)
+        else:
+            self.unit = rate
+            self.channels = labels
+            self.weights = weights.astype(whole)
+        self.n_channels = 1 if classes == 2 else classes
+        end = min(math.ceil(_NEGLIGIBLE / self.unit) + 1, 2 * mass + 2)
+        self.table = np.exp(-self.unit * np.arange(end + 1))
+        self.table[-1] = 0.0
+
+        self.occupied = [
+            np.flatnonzero(np.bincount(codes[h], minlength=size)) if merge else np.arange(size)
+            for h, size in enumerate(menu.sizes)
+        ]
+        self.occupied = [found if len(found) else np.zeros(1, np.intp) for found in self.occupied]
+        self.numeric = np.array(menu.numeric)
+        self.upper = np.array(menu.upper, dtype=np.int64)
+        kept = np.array([len(found) for found in self.occupied])
+        self.code_first = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+        self.test_first = np.concatenate([[0], np.cumsum(kept - self.numeric)]).astype(np.int64)
+        self._set_priors()
+        narrow = np.uint16 if self.code_first[-1] < 2**16 else np.int32
+        self.places = np.empty((codes.shape[1], len(menu.sizes)), dtype=narrow)
+        for h, size in enumerate(menu.sizes):
+            number = np.zeros(size, dtype=narrow)
+            number[self.occupied[h]] = self.code_first[h] + np.arange(kept[h])
+            self.places[:, h] = number[codes[h]]
+
+    def _set_priors(self) -> None:
+        """Share the prior: equally by feature, then equally by test; half to a lookup, if any."""
+        menu, n_tests = self.menu, int(self.test_first[-1])
+        self.last = np.zeros(n_tests)
+        self.above = np.zeros(n_tests)
+        self.idle_last = np.zeros(len(menu.sizes))  # tests that divide nothing, by feature
+        self.idle_above = np.zeros(len(menu.sizes))
+        self.times = np.ones(n_tests, dtype=np.int64)  # how many tests are merged into one
+        looks, look_features = [], []
+        for h, size in enumerate(menu.sizes):
+            mine = slice(self.test_first[h], self.test_first[h + 1])
+            # A numeric feature with one code offers one test, which divides nothing.
+            offered = max(size - 1, 1) if menu.numeric[h] else size
+            if menu.numeric[h]:
+                self.times[mine] = np.diff(self.occupied[h])
+            share = (1 - STOP) / len(menu.sizes)
+            if not menu.numeric[h]:
+                share /= 2
+                looks.append(share)
+                look_features.append(h)
+            above = (1 - STOP) / len(menu.upper) if h in menu.upper else 0.0
+            idle = offered - int(self.times[mine].sum())
+            self.last[mine] = share * self.times[mine] / offered
+            self.above[mine] = above * self.times[mine] / offered
+            self.idle_last[h] = share * idle / offered
+            self.idle_above[h] = above * idle / offered
+        self.looks = np.array(looks)
+        self.look_features = np.array(look_features, dtype=np.int64)
+        self.look_first = self.test_first[self.look_features]
+        self.look_last = self.test_first[self.look_features + 1]
+        self.upper_tests = np.concatenate(
+            [np.arange(self.test_first[h], self.test_first[h + 1]) for h in menu.upper]
+        )
+
+    def draw(self, rows: NDArray[np.intp], depth: int) -> Sketch:
+        """Draw a tree of at most this depth for some of the records."""
+        sums = _Sums(self, rows)
+        if depth == 0:
+            return self._leaf(sums.total)
+        idle = self.idle_last if depth == 1 else self.idle_above
+        tests = np.arange(len(self.last)) if depth == 1 else self.upper_tests
+        stop = _log(STOP) + self.log_leaf(sums.total)
+        if depth == 1:
+            tested = _log(self.last) + self.log_leaf(sums.singles)
+            tested += self.log_leaf(sums.total - sums.singles)
+            unchanged = self.log_leaf(sums.total)
+            lookups = self._log_lookups(sums)
+        else:
+            tested, unchanged = sums.log_tests(depth)
+            lookups = np.zeros(0)
+        nothing = _log(idle.sum()) + unchanged
+        chosen = self._choose(np.array([*tested[tests], *lookups, stop, nothing]))
+        if chosen < len(tests):
+            return self._branch(int(tests[chosen]), rows, depth)
+        if chosen < len(tests) + len(lookups):
+            return self._lookup(chosen - len(tests), sums)
+        if chosen == len(tests) + len(lookups):
+            return self._leaf(sums.total)
+        return self._idle_branch(idle, rows, depth)
+
+    def log_leaf(self, sums: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the log weight of a leaf with any label, for sums by channel."""
+        if self.n_channels == 1:
+            x = self.unit * np.abs(sums[..., 0].astype(np.float64))
+            return np.asarray(x + np.log1p(np.exp(-2 * x)) - math.log(2))
+        scaled = self.unit * sums.astype(np.float64)
+        top = scaled.max(axis=-1)
+        return np.asarray(
+            top + np.log(np.exp(scaled - top[..., None]).sum(axis=-1)) - math.log(self.classes)
+        )
+
+    def _log_lookups(self, sums: _Sums) -> NDArray[np.float64]:
+        leaves = self.log_leaf(sums.singles)
+        return np.array(
+            [
+                _log(prior) + leaves[first:last].sum()
+                for prior, first, last in zip(
+                    self.looks, self.look_first, self.look_last, strict=True
+                )
+            ]
+        )
+
+    def _choose(self, log_weights: NDArray[np.float64]) -> int:
+        """Draw an index with probability proportional to the exponential of its log weight.
+
+        What has no prior (minus infinity) is no candidate.
+        """
+        open_choices = np.flatnonzero(log_weights > -np.inf)
+        candidates = log_weights[open_choices]
+        gaps = np.maximum((candidates - candidates.max()) * STEPS, -(2.0**62))
+        return int(open_choices[self.noise.exponential(np.rint(gaps).astype(np.int64), STEPS)])
+
+    def _label(self, sums: NDArray[Any]) -> int:
+        if self.n_channels == 1:
+            return self._choose(np.array([0.0, 2 * self.unit * float(sums[0])]))
+        return self._choose(self.unit * sums.astype(np.float64))
+
+    def _leaf(self, total: NDArray[Any]) -> Leaf:
+        return Leaf(self._label(total))
+
+    def _branch(self, test: int, rows: NDArray[np.intp], depth: int) -> Branch:
+        """Return a branch by a test; of merged tests, one is drawn."""
+        h = int(np.searchsorted(self.test_first, test, side="right")) - 1
+        k = test - int(self.test_first[h])
+        place = self.places[rows, h].astype(np.int64) - self.code_first[h]
+        passing = place > k if self.menu.numeric[h] else place == k
+        code = int(self.occupied[h][k])
+        if self.times[test] > 1:
+            code += below(self.noise, int(self.times[test]))
+        return self._grow(h, code, rows[~passing], rows[passing], depth)
+
+    def _idle_branch(self, idle: NDArray[np.float64], rows: NDArray[Any], depth: int) -> Branch:
+        """Return a branch by a test that divides no record of the cell."""
+        h = self._choose(_log(idle))
+        size, found = self.menu.sizes[h], self.occupied[h]
+        if self.menu.numeric[h]:
+            everyone = range(0, int(found[0]))  # "code > k" for all records
+            nobody = range(int(found[-1]), size - 1)
+        else:
+            everyone = range(0)
+            nobody = sorted(set(range(size)) - set(found.tolist()))  # type: ignore[assignment]
+        if size == 1:  # its one test
+            return self._grow(h, 0, rows, rows[:0], depth)
+        pick = below(self.noise, len(everyone) + len(nobody))
+        if pick < len(everyone):
+            return self._grow(h, everyone[pick], rows[:0], rows, depth)
+        return self._grow(h, nobody[pick - len(everyone)], rows, rows[:0], depth)
+
+    def _grow(
+        self, h: int, code: int, failing: NDArray[Any], passing: NDArray[Any], depth: int
+    ) -> Branch:
+        size = self.menu.sizes[h]
+        if self.menu.numeric[h]:
+            children = tuple(int(c > code) for c in range(size))
+        else:
+            children = tuple(int(c == code) for c in range(size))
+        return Branch(
+            Split(h, children), (self.draw(failing, depth - 1), self.draw(passing, depth - 1))
+        )
+
+    def _lookup(self, look: int, sums: _Sums) -> Branch:
+        """Return a branch that gives every category a label; those of one label are one child."""
+        h = int(self.look_features[look])
+        labels = np.zeros(self.menu.sizes[h], dtype=np.intp)
+        first, found = int(self.look_first[look]), self.occupied[h].tolist()
+        for code in range(self.menu.sizes[h]):
+            if code in found:
+                labels[code] = self._label(sums.singles[first + found.index(code)])
+            else:
+                labels[code] = below(self.noise, self.classes)
+        used, children = np.unique(labels, return_inverse=True)
+        return Branch(
+            Split(h, tuple(children.tolist())), tuple(Leaf(int(label)) for label in used)
+        )
+
+
+class _Sums:
+    """Sums over one region's records, by test and by pairs of tests."""
+
+    def __init__(self, drawing: _Drawing, rows: NDArray[np.intp]) -> None:
+        from privet.tables import _tree_loops
+
+        self.loops = _tree_loops
+        self.drawing = drawing
+        self.rows = rows
+        kind = drawing.weights.dtype
+        row = np.zeros((drawing.code_first[-1], drawing.n_channels), dtype=kind)
+        self.loops.add_singles(drawing.places, drawing.channels, drawing.weights, rows, row)
+        self.total = row[: drawing.code_first[1]].sum(axis=0, dtype=kind)
+        self.singles = np.zeros((len(drawing.last), drawing.n_channels), dtype=kind)
+        self.loops.sums_by_test(
+            row, drawing.code_first, drawing.test_first, drawing.numeric, self.singles
+        )
+
+    def log_tests(self, depth: int) -> tuple[NDArray[np.float64], float]:
+        """Return the log weight of all trees below every test, and of those without a test."""
+        drawing = self.drawing
+        pairs = self._pairs()
+        sides = np.full((len(drawing.last), 2), -np.inf)
+        common = self._common()
+        self.loops.log_children(
+            pairs, self.singles, self.total, drawing.upper_tests, *common, sides
+        )
+        alone = float(self.loops.log_depth_1(self.singles, self.total, *common))
+        log_above = _log(drawing.above)
+        children = log_above + sides.sum(axis=1)
+        if depth == 2:
+            return children, alone
+        # Depth 3: each side of a test is a region on which trees of depth <= 2 are summed up.
+        grandchildren = self._grandchildren(pairs, common)
+        leaves = np.stack(
+            [drawing.log_leaf(self.total - self.singles), drawing.log_leaf(self.singles)], axis=1
+        )
+        idle = _log(drawing.idle_above.sum())
+        upper = drawing.upper_tests
+        terms = np.concatenate(
+            [
+                (_log(STOP) + leaves)[upper, :, None],
+                (idle + sides)[upper, :, None],
+                log_above[upper] + grandchildren[upper][:, :, upper],
+            ],
+            axis=2,
+        )
+        log_weights = np.full(len(drawing.last), -np.inf)
+        log_weights[upper] = log_above[upper] + _log_sum(terms).sum(axis=1)
+        whole = np.array(
+            [_log(STOP) + drawing.log_leaf(self.total), idle + alone, *children[upper]]
+        )
+        return log_weights, float(_log_sum(whole))
+
+    def _common(self) -> tuple[Any, ...]:
+        drawing = self.drawing
+        return (
+            drawing.last,
+            STOP + float(drawing.idle_last.sum()),
+            drawing.looks,
+            drawing.look_first,
+            drawing.look_last,
+            drawing.table,
+            drawing.unit,
+        )
+
+    def _pairs(self) -> NDArray[Any]:
+        drawing = self.drawing
+        kind = drawing.weights.dtype
+        width = int(drawing.code_first[-1])
+        hist = np.zeros((width, width, drawing.n_channels), dtype=kind)
+        self.loops.add_pairs(
+            drawing.places, drawing.channels, drawing.weights, self.rows, drawing.upper, hist
+        )
+        pairs = np.zeros((len(drawing.last), len(drawing.last), drawing.n_channels), dtype=kind)
+        self.loops.pair_tests(
+            hist, drawing.upper, drawing.code_first, drawing.test_first, drawing.numeric, pairs
+        )
+        return pairs
+
+    def _grandchildren(
+        self, pairs: NDArray[Any], common: tuple[Any, ...]
+    ) -> NDArray[np.float64]:
+        drawing = self.drawing
+        out = np.full((len(drawing.last), 2, len(drawing.last)), -np.inf)
+
+        def visit(f: int) -> None:
+            code = drawing.places[self.rows, f]
+            order = np.argsort(code, kind="stable")
+            bounds = np.arange(drawing.code_first[f], drawing.code_first[f + 1] + 1)
+            first = np.searchsorted(code[order], bounds)
+            self.loops.log_grandchildren(
+                f,
+                drawing.places,
+                drawing.channels,
+                drawing.weights,
+                self.rows[order],
+                first,
+                drawing.upper,
+                pairs,
+                self.singles,
+                self.total,
+                drawing.code_first,
+                drawing.test_first,
+                drawing.numeric,
+                *common,
+                out,
+            )
+
+        with ThreadPoolExecutor(drawing.workers) as pool:
+            list(pool.map(visit, drawing.upper.tolist()))
+        return out
+
+
+def _log(values: Any) -> Any:
+    with np.errstate(divide="ignore"):
+        return np.log(values)
+
+
+def _log_sum(terms: NDArray[np.float64]) -> NDArray[np.float64]:
+    top = terms.max(axis=-1)
+    return np.asarray(top + np.log(np.exp(terms - top[..., None]).sum(axis=-1)))
+
+
