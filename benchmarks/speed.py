@@ -121,10 +121,12 @@ def fit_privet_seeded(X: np.ndarray, y: np.ndarray) -> tuple[Times, Any]:
 
 
 def bin_privet(X: np.ndarray, y: np.ndarray) -> tuple[Times, Any]:
-    from privet import Budget, PrivateTable
+    from privet.tables import View
+    from privet.tables.memory import MemoryEngine
 
     schema = make_schema()
-    return {"fit": timed(lambda: PrivateTable(X, y, schema, Budget(EPSILON)))[0]}, {}
+    view = View.of_bins(schema)
+    return {"fit": timed(lambda: MemoryEngine(X, y, schema).codes(view))[0]}, {}
 
 
 def fit_sklearn(X: np.ndarray, y: np.ndarray) -> tuple[Times, Any]:
@@ -186,8 +188,8 @@ def measure_counting(rows: int, repeats: int) -> dict[str, Any]:
     """Count one level: Privet's engine, keys included, and the reference loop, keys given."""
     from numba import njit
 
+    from privet.tables import Split, View
     from privet.tables.memory import MemoryEngine
-    from privet.tables.splits import Split
 
     @njit(nogil=True, boundscheck=False)
     def reference(codes: Any, keys: Any, counts: Any) -> None:
@@ -196,12 +198,14 @@ def measure_counting(rows: int, repeats: int) -> dict[str, Any]:
             for j in range(codes.shape[1]):
                 counts[key, j, codes[i, j]] += 1
 
-    engine = MemoryEngine(*make_data(rows), make_schema())
-    by_row = np.ascontiguousarray(engine._codes.T)
+    schema = make_schema()
+    view = View.of_bins(schema)
+    engine = MemoryEngine(*make_data(rows), schema)
+    by_row = np.ascontiguousarray(engine.codes(view).T)
     size = BINS + 1
     eight = Split(2, tuple(code * 8 // size for code in range(size)))
     all_codes = tuple(range(size))
-    root = engine.root()
+    root = engine.root(view)
     level = engine.split(root, [Split(0, all_codes)])
     levels = {
         1: root,

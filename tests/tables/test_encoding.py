@@ -11,6 +11,7 @@ import pytest
 from privet import Categorical, Numeric, Schema
 from privet.frames import Columns
 from privet.tables import memory
+from privet.tables import View
 from privet.tables.memory import encode
 
 FAST = pytest.mark.parametrize("fast", [False, True], ids=["numpy", "numba"])
@@ -81,7 +82,7 @@ TABLES = {
 @FAST
 @pytest.mark.parametrize("kind", TABLES)
 def test_mixed_tables(kind, fast):
-    codes = encode(Columns.of(TABLES[kind](), MIXED), MIXED, fast=fast)
+    codes = encode(Columns.of(TABLES[kind](), MIXED), View.of_bins(MIXED), fast=fast)
     assert np.array_equal(codes, mixed_codes())
 
 
@@ -124,7 +125,7 @@ def test_numbers(kind, bins, fast, monkeypatch):
         np.where(np.isnan(x), bins, np.searchsorted(feature.cuts, x, side="right"))
         for feature, x in zip(schema.features.values(), table.T, strict=True)
     ]
-    codes = encode(Columns.of(ARRAYS[kind](table), schema), schema, fast=fast)
+    codes = encode(Columns.of(ARRAYS[kind](table), schema), View.of_bins(schema), fast=fast)
     assert codes.dtype == (np.uint8 if bins < 256 else np.uint16)
     assert np.array_equal(codes, expected)
 
@@ -138,5 +139,5 @@ def test_whole_numbers(dtype, wrap, fast):
     given = wrap(table)
     if isinstance(given, pl.DataFrame):
         given = given.rename(dict(zip(given.columns, schema.names, strict=True)))
-    codes = encode(Columns.of(given, schema), schema, fast=fast)
+    codes = encode(Columns.of(given, schema), View.of_bins(schema), fast=fast)
     assert np.array_equal(codes, np.minimum(table.T // 2, 4))

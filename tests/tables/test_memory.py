@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,17 +12,24 @@ from hypothesis import strategies as st
 
 from privet import Categorical, Numeric, Schema
 from privet.errors import DataError
-from privet.tables import _kernels, memory
-from privet.tables.memory import Assignment, MemoryEngine
+from privet.tables import View, _kernels, memory
+from privet.tables.memory import MemoryEngine
 from privet.tables.splits import Split
 
 FAST = pytest.mark.parametrize("fast", [False, True], ids=["numpy", "numba"])
 
 
+def root_of(engine):
+    """Return the whole table as one cell, seen through the schema's bins."""
+    return engine.root(engine.bins)
+
+
 def make_engine(frame, target, schema, *, fast):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_kernels, "COMPILE_FROM", 0 if fast else 2**62)
-        return MemoryEngine(frame, target, schema)
+        engine = MemoryEngine(frame, target, schema)
+        engine.bins = View.of_bins(schema)
+        return engine
 
 
 def make_table(seed, rows=300, wide=False):
@@ -81,10 +90,10 @@ def test_counts_equal_pandas_after_random_splits(fast, wide, monkeypatch):
         rng = np.random.default_rng(seed)
         frame, target, schema, codes = make_table(seed, wide=wide)
         engine = make_engine(frame, target, schema, fast=fast)
-        assert engine._codes.dtype == (np.uint16 if wide else np.uint8)
+        assert engine.codes(engine.bins).dtype == (np.uint16 if wide else np.uint8)
         for j, name in enumerate(schema.names):
-            assert engine._codes[j].tolist() == codes[name].tolist()
-        assignment = engine.root()
+            assert engine.codes(engine.bins)[j].tolist() == codes[name].tolist()
+        assignment = root_of(engine)
         cells = np.where(codes["y"] < 3, 0, -1)
         for _ in range(3):
             splits = random_splits(rng, schema, assignment.size)
@@ -113,7 +122,7 @@ def test_batches_equal_the_single_pass(seed, limit, chosen, fast):
     frame, target, schema, _ = make_table(seed, rows=60)
     engine = make_engine(frame, target, schema, fast=fast)
     rng = np.random.default_rng(seed)
-    assignment = engine.split(engine.root(), random_splits(rng, schema, 1))
+    assignment = engine.split(root_of(engine), random_splits(rng, schema, 1))
     assignment = engine.split(assignment, random_splits(rng, schema, 3))
     features = sorted(chosen.draw(st.sets(st.integers(0, len(schema.names) - 1), min_size=1)))
     whole, passes = gather(engine, assignment, features)
@@ -129,7 +138,7 @@ def test_batches_equal_the_single_pass(seed, limit, chosen, fast):
 def test_a_batch_of_one_cell_is_the_least():
     frame, target, schema, _ = make_table(0)
     engine = make_engine(frame, target, schema, fast=False)
-    assignment = engine.split(engine.root(), [Split(0, (0, 1, 2, 2))])
+    assignment = engine.split(root_of(engine), [Split(0, (0, 1, 2, 2))])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "MAX_COUNTS", 1)
         assert gather(engine, assignment, [0, 1])[1] == 3
@@ -139,8 +148,8 @@ def test_a_batch_of_one_cell_is_the_least():
 def test_features_come_back_in_full_whatever_their_order(fast):
     frame, target, schema, codes = make_table(3)
     engine = make_engine(frame, target, schema, fast=fast)
-    cells = engine.root().cells
-    found, _ = gather(engine, engine.root(), [5, 1, 4])
+    cells = root_of(engine).cells
+    found, _ = gather(engine, root_of(engine), [5, 1, 4])
     assert set(found) == {1, 4, 5}
     for j, counts in found.items():
         name = schema.names[j]
@@ -152,7 +161,7 @@ def test_empty_cells_answer_zero(fast):
     frame, target, schema, _ = make_table(1)
     engine = make_engine(frame, target, schema, fast=fast)
     size = schema.sizes[0]
-    assignment = engine.split(engine.root(), [Split(0, (2,) * size)])
+    assignment = engine.split(root_of(engine), [Split(0, (2,) * size)])
     assert assignment.size == 3
     found, _ = gather(engine, assignment, [1])
     assert not found[1][:2].any()
@@ -164,7 +173,7 @@ def test_empty_cells_answer_zero(fast):
 def test_an_empty_table_answers_zero(fast):
     frame, target, schema, _ = make_table(1)
     engine = make_engine(frame.iloc[:0], target[:0], schema, fast=fast)
-    assignment = engine.split(engine.root(), [Split(0, (0, 1, 1, 1))])
+    assignment = engine.split(root_of(engine), [Split(0, (0, 1, 1, 1))])
     assert engine.class_counts(assignment).tolist() == [[0, 0, 0]] * 2
     found, _ = gather(engine, assignment, [0, 1, 2, 3, 4])
     assert all(not counts.any() for counts in found.values())
@@ -175,7 +184,7 @@ def test_an_empty_table_answers_zero(fast):
 def test_no_cells_have_no_answers(fast):
     frame, target, schema, _ = make_table(1)
     engine = make_engine(frame, target, schema, fast=fast)
-    nothing = engine.take(engine.root(), np.array([], dtype=np.intp))
+    nothing = engine.take(root_of(engine), np.array([], dtype=np.intp))
     assert nothing.size == 0
     assert engine.class_counts(nothing).shape == (0, 3)
     assert list(engine.histograms(nothing, [0])) == []
@@ -188,10 +197,10 @@ def test_records_of_unknown_classes_are_left_out(fast):
     known = (codes["y"] < 3).to_numpy()
     engine = make_engine(frame, target, schema, fast=fast)
     without = make_engine(frame[known], target[known], schema, fast=fast)
-    assert (engine.root().cells == -1).sum() == (~known).sum() > 0
-    assert engine.class_counts(engine.root()).sum() == known.sum()
-    ours, _ = gather(engine, engine.root(), range(6))
-    theirs, _ = gather(without, without.root(), range(6))
+    assert (root_of(engine).cells == -1).sum() == (~known).sum() > 0
+    assert engine.class_counts(root_of(engine)).sum() == known.sum()
+    ours, _ = gather(engine, root_of(engine), range(6))
+    theirs, _ = gather(without, root_of(without), range(6))
     for j in range(6):
         assert np.array_equal(ours[j], theirs[j])
 
@@ -200,7 +209,7 @@ def test_records_of_unknown_classes_are_left_out(fast):
 def test_taking_cells_renumbers_them_in_the_order_given(fast):
     frame, target, schema, _ = make_table(4)
     engine = make_engine(frame, target, schema, fast=fast)
-    assignment = engine.split(engine.root(), [Split(1, (0, 1, 2, 3, 0, 1, 2, 3))])
+    assignment = engine.split(root_of(engine), [Split(1, (0, 1, 2, 3, 0, 1, 2, 3))])
     counts = engine.class_counts(assignment)
     taken = engine.take(assignment, np.array([3, 0]))
     assert taken.size == 2
@@ -217,8 +226,8 @@ def test_unknown_classes_have_a_number_of_their_own_however_many_classes(n_class
     schema = Schema({"x": Numeric(0, 1)}, target="y", classes=list(range(n_classes)))
     target = [0, n_classes - 1, n_classes, -1]
     engine = make_engine(np.zeros((4, 1)), target, schema, fast=False)
-    assert engine.root().cells.tolist() == [0, 0, -1, -1]
-    counts = engine.class_counts(engine.root())
+    assert root_of(engine).cells.tolist() == [0, 0, -1, -1]
+    counts = engine.class_counts(root_of(engine))
     assert counts[0, 0] == counts[0, -1] == 1
     assert counts.sum() == 2
 
@@ -228,13 +237,13 @@ def test_class_counts_of_many_blocks(monkeypatch):
     schema = Schema({"x": Numeric(0, 1, bins=2)}, target="y", classes=[0, 1])
     target = np.arange(rows) % 2
     engine = make_engine(np.full((rows, 1), 0.7), target, schema, fast=False)
-    assert engine.class_counts(engine.root()).tolist() == [[rows // 2 + 1, rows // 2]]
+    assert engine.class_counts(root_of(engine)).tolist() == [[rows // 2 + 1, rows // 2]]
 
 
 def test_keys_that_do_not_fit_in_32_bits_are_refused():
     frame, target, schema, _ = make_table(0, rows=3)
     engine = make_engine(frame, target, schema, fast=False)
-    too_many = Assignment(np.zeros(3, dtype=np.int32), 2**30)
+    too_many = replace(root_of(engine), cells=np.zeros(3, dtype=np.int32), size=2**30)
     with pytest.raises(DataError, match="too many cells"):
         engine.class_counts(too_many)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -38,16 +38,11 @@ Group = tuple[list[int], int]
 
 @dataclass(frozen=True)
 class Assignment:
-    """Which cell each record lies in (-1: none of them), and the codes by which cells are split."""
+    """Which cell each record lies in (-1: none of them), and by which codes cells are split."""
 
     cells: NDArray[np.int32]
     size: int
     view: View
-    codes: NDArray[Any]
-
-    def with_cells(self, cells: NDArray[np.int32], size: int) -> Assignment:
-        """Return other cells of the same view."""
-        return Assignment(cells, size, self.view, self.codes)
 
 
 class MemoryEngine:
@@ -67,6 +62,7 @@ class MemoryEngine:
         for name in schema.names:
             check_readable(columns.column(name), name)
         self._columns = columns
+        self._encoded: tuple[View, NDArray[Any]] | None = None
         self._n_classes = len(schema.classes)
         self._fast = _kernels.compiled(len(columns) * len(schema.names))
         # An unknown class has the number after the last one: see `root`.
@@ -76,8 +72,14 @@ class MemoryEngine:
     def root(self, view: View) -> Assignment:
         """Return the whole table as one cell; records without a known class are left out."""
         unknown = self._labels == self._n_classes
-        codes = encode(self._columns, view, fast=self._fast)
-        return Assignment(-unknown.astype(np.int32), 1, view, codes)
+        return Assignment(-unknown.astype(np.int32), 1, view)
+
+    def codes(self, view: View) -> NDArray[Any]:
+        """Return the table as a view sees it, one row of codes per feature; the last one is kept."""
+        if self._encoded is None or self._encoded[0] != view:
+            self._encoded = None  # frees the old codes before the new ones are made
+            self._encoded = (view, encode(self._columns, view, fast=self._fast))
+        return self._encoded[1]
 
     def grid_counts(self, feature: int, schema: Schema, steps: int) -> NDArray[np.int64]:
         """Return how many records lie in each of the equal steps of a numeric feature's range."""
@@ -106,12 +108,13 @@ class MemoryEngine:
             assignment.cells, np.arange(assignment.size + 1), sorter=order
         )
         numeric = tuple(cuts is not None for cuts in assignment.view.cuts)
+        codes = self.codes(assignment.view)
         drawn = []
         for cell in range(assignment.size):
             rows = np.sort(order[bounds[cell] : bounds[cell + 1]])
             drawn.append(
                 draw_tree(
-                    assignment.codes[:, rows],
+                    codes[:, rows],
                     self._labels[rows],
                     np.ones(len(rows), dtype=np.int64),
                     Menu(numeric, assignment.view.sizes, tuple(upper[cell])),
@@ -130,7 +133,7 @@ class MemoryEngine:
         number = np.full(assignment.size + 1, -1, dtype=np.int32)  # -1 finds the last place
         number[chosen] = np.arange(len(chosen), dtype=np.int32)
         number[-1] = -1
-        return assignment.with_cells(number[assignment.cells], len(chosen))
+        return replace(assignment, cells=number[assignment.cells], size=len(chosen))
 
     def split(self, assignment: Assignment, splits: Sequence[Split]) -> Assignment:
         """Return the children of all cells, in order."""
@@ -143,11 +146,12 @@ class MemoryEngine:
         offset_of = np.cumsum([0, *(len(split.children) for split in splits)])[:-1]
         feature_of = np.array([split.feature for split in splits], dtype=np.int32)
         cells = np.empty_like(assignment.cells)
+        codes = self.codes(assignment.view)
 
         def route(part: slice) -> None:
             _kernels.route(
                 assignment.cells[part],
-                assignment.codes[:, part],
+                codes[:, part],
                 feature_of,
                 offset_of,
                 child_of,
@@ -156,7 +160,7 @@ class MemoryEngine:
             )
 
         _in_threads(route, _parts(len(cells), _workers()), fast=self._fast)
-        return assignment.with_cells(cells, int(first[-1]))
+        return replace(assignment, cells=cells, size=int(first[-1]))
 
     def class_counts(self, assignment: Assignment) -> Exact:
         """Return counts of shape (cells, classes)."""
@@ -182,25 +186,20 @@ class MemoryEngine:
                 rows = np.flatnonzero((cells >= start) & (cells < stop))
                 cells = cells[rows] - np.int32(start)
             keys = self._keys(cells, stop - start, rows)
-            yield slice(start, stop), self._count(assignment, keys, stop - start, rows, groups)
+            yield slice(start, stop), self._count(assignment.view, keys, stop - start, rows, groups)
 
     def _count(
-        self,
-        assignment: Assignment,
-        keys: NDArray[np.int32],
-        size: int,
-        rows: Rows,
-        groups: list[Group],
+        self, view: View, keys: NDArray[np.int32], size: int, rows: Rows, groups: list[Group]
     ) -> dict[int, NDArray[np.int32]]:
-        sizes = assignment.view.sizes
+        all_codes = self.codes(view)
 
         def count(group: Group) -> dict[int, NDArray[np.int32]]:
             features, codes = group
-            columns = [assignment.codes[j][rows] for j in features]
+            columns = [all_codes[j][rows] for j in features]
             tables = _kernels.count(columns, keys, size * self._n_classes, codes, fast=self._fast)
             tables = tables.reshape(len(features), size, self._n_classes, codes)
             return {
-                j: table[:, :, : sizes[j]].transpose(0, 2, 1)
+                j: table[:, :, : view.sizes[j]].transpose(0, 2, 1)
                 for j, table in zip(features, tables, strict=True)
             }
 
