@@ -165,7 +165,20 @@ BAD = [
     (["fit", "patients.csv", "--schema", "schema.toml", "--epsilon", "nan"], "NaN"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--target", "age"], "target"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--max-depth", "1000"], "max_depth"),
-    (["fit", "patients.csv", "--schema", "schema.toml", "--criterion", "entropy"], "n_max"),
+    (
+        [
+            "fit",
+            "patients.csv",
+            "--schema",
+            "schema.toml",
+            "--learner",
+            "diffpid3",
+            "--criterion",
+            "entropy",
+        ],
+        "n_max",
+    ),  # fmt: skip
+    (["fit", "patients.csv", "--schema", "schema.toml", "--criterion", "gini"], "not for"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--ledger", "absent"], "no ledger file"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--ledger", "schema.toml"], "ledger file"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--out", "absent/m.json"], "cannot write"),

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from privet import DiffPID3Classifier
+from privet import DiffPID3Classifier, PrivateTreeClassifier
 
 # The checks fit tiny tables (20 to 300 rows), where a private tree at epsilon 1 rightly learns next
 # to nothing; they test the interface, so they run with a large epsilon. They pass no schema, hence
@@ -11,6 +11,8 @@ from privet import DiffPID3Classifier
 ESTIMATORS = [
     DiffPID3Classifier(epsilon=1000.0),
     DiffPID3Classifier(epsilon=1000.0, criterion="gini", random_state=0),
+    PrivateTreeClassifier(epsilon=1000.0),
+    PrivateTreeClassifier(epsilon=1000.0, random_state=0),
 ]
 
 

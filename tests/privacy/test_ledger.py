@@ -422,3 +422,14 @@ def test_threads_that_charge_at_once_never_overdraw(monkeypatch):
         thread.join()
     assert len(done) == len(ledger.entries) == 40
     assert ledger.total.epsilon == Fraction(40, 100)
+
+
+def test_closed_books_refuse_every_further_charge():
+    ledger = Ledger(Budget(1.0))
+    question = DiscreteLaplace(1, Fraction(1, 4))
+    ledger.charge(ledger.root, question, "how many", "the whole table")
+    ledger.close()
+    with pytest.raises(BudgetExceeded, match="closed"):
+        ledger.charge(ledger.root, question, "how many", "the whole table")
+    assert ledger.total.epsilon == Fraction(1, 4)
+    assert len(ledger.entries) == 1

@@ -10,8 +10,7 @@ import pytest
 
 from privet import Categorical, Numeric, Schema
 from privet.frames import Columns
-from privet.tables import memory
-from privet.tables import View
+from privet.tables import View, memory
 from privet.tables.memory import encode
 
 FAST = pytest.mark.parametrize("fast", [False, True], ids=["numpy", "numba"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privet import Budget, BudgetExceeded, Categorical, PrivateTable, Schema
+from privet import Budget, BudgetExceeded, Categorical, Numeric, PrivateTable, Schema
 from privet.criteria import Gini, Max
 from privet.privacy import SeededNoise
 from privet.tables import Multiway, Split
@@ -173,3 +173,77 @@ def test_zcdp_budgets_select_by_the_exponential_mechanism():
     table.root().choose_splits(Multiway(), Max(), Fraction(1, 2), np.ones((1, 3), dtype=bool))
     assert table.ledger.entries[0].mechanism == "exponential mechanism"
     assert table.ledger.total.rho == Fraction(1, 32)
+
+
+def numeric_table(values, seed=0, epsilon=1e9):
+    schema = Schema({"x": Numeric(0, 100)}, target="y", classes=["p", "q"])
+    rows = np.array(values, dtype=float)[:, None]
+    return PrivateTable(rows, ["p"] * len(rows), schema, Budget(epsilon), random_state=seed)
+
+
+def test_quantiles_divide_the_records_evenly():
+    values = np.random.default_rng(0).lognormal(1.5, 1.0, 20_000)
+    table = numeric_table(values, epsilon=2.0)
+    found = table.quantiles(0, 4, Fraction(1))
+    assert list(found) == sorted(found)
+    assert len(found) == 15
+    shares = [np.mean(values < point) for point in found]
+    np.testing.assert_allclose(shares, np.arange(1, 16) / 16, atol=0.01)
+    assert table.ledger.total.epsilon == 1
+    assert table.ledger.total.rho == Fraction(4, 16 * 8)
+
+
+@pytest.mark.parametrize("values", [[], [50.0], [0.0] * 50, [np.nan] * 9, [-5.0, 1e9, np.inf]])
+def test_quantiles_of_any_column_lie_within_the_bounds(values):
+    found = numeric_table(values).quantiles(0, 3, Fraction(1))
+    assert all(0 < point < 100 for point in found)
+
+
+def test_a_median_follows_the_law_of_its_proof():
+    """Three records make four stretches of the grid; the draw's law is length x exp(score)."""
+    table = numeric_table([20.0, 50.0, 55.0])
+    epsilon = 1.5
+    draws = np.array([table.quantiles(0, 1, Fraction(epsilon))[0] for _ in range(3_000)])
+    counts = np.histogram(draws, [0, 20, 50, 55, 100])[0]
+
+    def p_value(at):
+        weights = np.array([20, 30, 5, 45]) * np.exp(at * np.array([-3, -1, -1, -3]) / 2)
+        return stats.chisquare(counts, weights / weights.sum() * len(draws)).pvalue
+
+    assert p_value(epsilon) > ALARM
+    assert p_value(0.7 * epsilon) < ALARM
+    assert p_value(1.4 * epsilon) < ALARM
+
+
+def test_features_are_chosen_without_replacement_by_what_they_promise():
+    table = open_table(seed=3)
+    draws = [table.root().choose_features(2, Fraction(4))[0] for _ in range(3_000)]
+    assert all(len(set(chosen)) == 2 for chosen in draws)
+    # Best trees of depth 1 get 12, 8 and 9 of 14 records right; two draws of scale 1/2 each.
+    right = np.array([12, 8, 9])
+
+    def p_value(at):
+        odds = np.exp(at * right / 2)
+        law = {}
+        for first in range(3):
+            for second in set(range(3)) - {first}:
+                rest = odds.sum() - odds[first]
+                pair = tuple(sorted((first, second)))
+                law[pair] = law.get(pair, 0) + odds[first] / odds.sum() * odds[second] / rest
+        counts = [draws.count(pair) for pair in law]
+        return stats.chisquare(counts, np.array(list(law.values())) * len(draws)).pvalue
+
+    assert best_counts() == right.tolist()
+    assert p_value(4.0) > ALARM
+    assert p_value(2.0) < ALARM
+    assert table.ledger.entries[0].cost.epsilon == 4
+
+
+def best_counts():
+    best = []
+    for feature in range(3):
+        groups = {"u": [], "v": []}
+        for row, label in zip(ROWS, LABELS, strict=True):
+            groups[row[feature]].append(label)
+        best.append(sum(max(g.count("p"), g.count("q")) for g in groups.values()))
+    return best

@@ -23,7 +23,7 @@ def demo(
     from privet.cli._files import check_writable
     from privet.cli._show import card_lines, card_table, progress
     from privet.datasets import PATIENTS, make_patients
-    from privet.estimators import DiffPID3Classifier
+    from privet.estimators import PrivateTreeClassifier
     from privet.export import to_svg, to_text
     from privet.frames import feature_matrix
 
@@ -36,7 +36,7 @@ def demo(
     truth = np.asarray(held_out["readmitted"])
     console.print(f"{rows} invented patients; will they be readmitted within a month?\n")
 
-    model = DiffPID3Classifier(epsilon=epsilon, schema=PATIENTS, max_depth=3)
+    model = PrivateTreeClassifier(epsilon=epsilon, schema=PATIENTS)
     with progress(Console(stderr=True), "learning"):
         model.fit(table)
     console.print("[bold]The private tree[/]")
@@ -44,7 +44,7 @@ def demo(
 
     features = feature_matrix(table, PATIENTS)
     tests = feature_matrix(held_out, PATIENTS)
-    open_tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    open_tree = DecisionTreeClassifier(max_depth=model.tree_.depth or 1, random_state=0)
     open_tree.fit(features, np.asarray(table["readmitted"]))
     scores = Table(title="Accuracy on 20,000 further patients", title_justify="left")
     scores.add_column("model")

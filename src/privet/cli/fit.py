@@ -12,6 +12,7 @@ import typer
 class Learner(StrEnum):
     """The learners that the command knows."""
 
+    tree = "tree"
     diffpid3 = "diffpid3"
 
 
@@ -31,13 +32,26 @@ def fit(
         str | None, typer.Option(help="The column to predict; checked against the schema.")
     ] = None,
     epsilon: Annotated[float, typer.Option(help="The privacy budget of this fit.")] = 1.0,
-    learner: Annotated[Learner, typer.Option(help="The algorithm.")] = Learner.diffpid3,
-    max_depth: Annotated[int, typer.Option(help="Most tests on a path.")] = 5,
+    learner: Annotated[Learner, typer.Option(help="The algorithm.")] = Learner.tree,
+    max_depth: Annotated[
+        int | None,
+        typer.Option(help="Most tests on a path. [default: tree: automatic; diffpid3: 5]"),
+    ] = None,
+    n_rows: Annotated[
+        int | None,
+        typer.Option(help="tree: the number of rows, if public; else 2% of epsilon buy a count."),
+    ] = None,
+    probability_share: Annotated[
+        float | None,
+        typer.Option(help="tree: part of epsilon for the probabilities of leaves. [default: 0]"),
+    ] = None,
     criterion: Annotated[
-        CriterionName, typer.Option(help="How splits are scored.")
-    ] = CriterionName.max,
+        CriterionName | None,
+        typer.Option(help="diffpid3: how splits are scored. [default: max]"),
+    ] = None,
     n_max: Annotated[
-        int | None, typer.Option(help="Public bound on the rows, for --criterion entropy.")
+        int | None,
+        typer.Option(help="diffpid3: public bound on the rows, for --criterion entropy."),
     ] = None,
     out: Annotated[Path, typer.Option(help="The model file to write.")] = Path("model.json"),
     ledger: Annotated[
@@ -49,8 +63,8 @@ def fit(
 
     from privet.cli._files import check_writable, read_table
     from privet.cli._show import card_lines, progress
-    from privet.errors import SchemaError
-    from privet.estimators import DiffPID3Classifier
+    from privet.errors import BudgetError, SchemaError
+    from privet.estimators import DiffPID3Classifier, PrivateTreeClassifier
     from privet.schema import Schema
 
     check_writable(out)
@@ -59,15 +73,20 @@ def fit(
         raise SchemaError(
             f"the schema's target is {public.target!r}, not {target!r}; change one of the two"
         )
-    estimators = {Learner.diffpid3: DiffPID3Classifier}
-    estimator = estimators[learner](
-        epsilon=epsilon,
-        schema=public,
-        max_depth=max_depth,
-        criterion=str(criterion),
-        n_max=n_max,
-        ledger=ledger,
-    )
+    given = {
+        "max_depth": max_depth,
+        "n_rows": n_rows,
+        "probability_share": probability_share,
+        "criterion": None if criterion is None else str(criterion),
+        "n_max": n_max,
+    }
+    estimators = {Learner.tree: PrivateTreeClassifier, Learner.diffpid3: DiffPID3Classifier}
+    estimator = estimators[learner](epsilon=epsilon, schema=public, ledger=ledger)
+    options = {name: value for name, value in given.items() if value is not None}
+    strange = sorted(set(options) - set(estimator.get_params()))
+    if strange:
+        raise BudgetError(f"--{strange[0].replace('_', '-')} is not for --learner {learner}")
+    estimator.set_params(**options)
     console = Console(stderr=True)
     with progress(console, "reading"):
         table = read_table(data, public)

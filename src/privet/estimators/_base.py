@@ -81,6 +81,7 @@ class PrivateTreeEstimator(ClassifierMixin, BaseEstimator):
                 table=schema.table,
             )
         tree = self._learn(table, **options)
+        table.ledger.close()  # what is settled must not be spent again
         if reservation is not None:
             reservation.settle(table.ledger.total, table.ledger.entries)
         self.tree_ = tree

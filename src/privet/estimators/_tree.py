@@ -16,6 +16,9 @@ from privet.schema import Schema
 from privet.tables import PrivateTable
 from privet.tree import Tree
 
+#: With less, no draw is better than a guess, and rounding would count.
+SMALLEST = 1e-4
+
 
 class PrivateTreeClassifier(PrivateTreeEstimator):
     """A private decision tree, drawn whole.
@@ -105,10 +108,14 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         if rows is not None and (
             isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1
         ):
-            raise BudgetError("n_rows must be a whole number, at least 1: the public number of rows")
+            raise BudgetError(
+                "n_rows must be a whole number, at least 1: the public number of rows"
+            )
         share = self.probability_share
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
             raise BudgetError("probability_share must be a part of the budget, at least 0, below 1")
+        if self.epsilon * (1 - share) < SMALLEST:
+            raise BudgetError(f"epsilon (less the probabilities' part) must be at least {SMALLEST}")
         if not isinstance(self.merge_tests, bool):
             raise BudgetError("merge_tests must be true or false")
         if isinstance(self.max_depth, str) and self.max_depth != "auto":

@@ -16,7 +16,8 @@ class Verdict:
 
     answer: Answer
     label: str
-    #: The answer's probability, ``"0.61 to 0.93"`` if leaves differ; empty for a mean.
+    #: The answer's probability, ``"0.61 to 0.93"`` if leaves differ; empty for a mean, and where
+    #: leaves have a label only.
     probability: str
     #: What was released about the leaves, added up; empty if nothing was.
     counts: str
@@ -100,6 +101,8 @@ def _verdict(tree: Tree, places: Sequence[int], answer: Answer) -> Verdict:
     shares = [f"{leaf.value[answer]:.2f}" for leaf in leaves]
     low, high = min(shares), max(shares)
     probability = low if low == high else f"{low} to {high}"
+    if all(leaf.value[answer] == 1 for leaf in leaves):
+        probability = ""  # a drawn label, not an estimate
     label = printable(str(tree.schema.classes[answer]))
     return Verdict(answer, label, probability, counts, len(leaves))
 

@@ -50,9 +50,7 @@ def assemble(sketch: Sketch, cells: Cells, view: View, leaf_epsilon: Amount | No
     return Tree(view.schema, tuple(nodes))
 
 
-def _leaf(
-    leaf: Leaf, view: View, counts: NDArray[np.int64] | None, epsilon: Amount | None
-) -> Node:
+def _leaf(leaf: Leaf, view: View, counts: NDArray[np.int64] | None, epsilon: Amount | None) -> Node:
     """Return a leaf: its label for sure, or shares by bought counts with the label on top."""
     classes = len(view.schema.classes or ())
     if counts is None or epsilon is None:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.criteria import Criterion
-from privet.privacy.budget import Amount
 from privet.learners._assembly import as_test
+from privet.privacy.budget import Amount
 from privet.schema import Schema
 from privet.tables import Cells, Multiway, PrivateTable, Split, View
 from privet.tree import Node, Tree

@@ -1,7 +1,7 @@
 """Whole trees from one private draw (utility.md, sections 1 and 9 to 13).
 
-A block is a tree of depth at most two or three, drawn with its labels from the exponential mechanism
-over all such trees; deeper trees stack blocks, each on the leaves of the one above. Which tests are
+A block is a tree of depth at most two or three, drawn with its labels from the exponential
+mechanism over all such trees; deeper trees stack blocks, each on the leaves of the one above. Which tests are
 offered, how many blocks there are and how the budget is shared follow from public numbers alone:
 the schema, epsilon, and the number of rows, which is declared or paid for. Proof:
 ``docs/proofs/whole-trees.md``.
@@ -161,7 +161,7 @@ def block_depths(mass: float, max_depth: int | None) -> tuple[int, ...]:
         depths = (3, 3, 3)
     if max_depth is None:
         return depths
-    if max_depth == 4 and 1_500 <= mass:
+    if max_depth == 4 and mass >= 1_500:
         return (3, 1)
     allowed, left = [], max_depth
     for depth in depths:
@@ -172,7 +172,7 @@ def block_depths(mass: float, max_depth: int | None) -> tuple[int, ...]:
 
 
 def block_shares(blocks: int) -> tuple[Fraction, ...]:
-    """Return the parts of the budget: an upper block needs less than the one that ends in labels."""
+    """Return the parts of the budget: an upper block needs less than one that ends in labels."""
     if blocks == 1:
         return (Fraction(1),)
     if blocks == 2:
@@ -190,9 +190,7 @@ def _sizes(schema: Schema, grid: int, quantiles: bool) -> list[int]:
     ]
 
 
-def _affordable(
-    block: Block, rows: int, sizes: list[int], classes: int, mass: float
-) -> Block:
+def _affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: float) -> Block:
     """Limit the work of a block on wide tables (utility.md, section 12)."""
     features, tests = len(sizes), sum(sizes)
     mean = tests / features
@@ -217,9 +215,7 @@ def _affordable(
         block = Block(2, block.epsilon)
     if rows * features**2 / 2 <= AFFORDABLE and 2 * tests**2 <= budget:
         return block
-    width = int(
-        min(features, AFFORDABLE / (max(rows, 1) * features), budget / (2 * tests * mean))
-    )
+    width = int(min(features, AFFORDABLE / (max(rows, 1) * features), budget / (2 * tests * mean)))
     return Block(2, block.epsilon, max(width, 1), bought=mass >= 1_000)
 
 
@@ -234,8 +230,7 @@ def make_view(table: PrivateTable, plan: Plan) -> View:
             continue
         points = set(scale_cuts(feature, plan.grid))
         if plan.quantiles is not None:
-            share = plan.quantiles / (QUANTILE_LEVELS * numeric)
-            points |= set(table.quantiles(j, QUANTILE_LEVELS, share))
+            points |= set(table.quantiles(j, QUANTILE_LEVELS, plan.quantiles / numeric))
         cuts.append(tuple(sorted(points)))
     return View(schema, tuple(cuts))
 

@@ -150,6 +150,7 @@ class Ledger:
         self.budget = budget
         self._entries: list[Entry] = []
         self._lock = threading.Lock()
+        self._closed = False
         self._root = _Group(None, [0])
 
     @property
@@ -172,6 +173,11 @@ class Ledger:
         """What is left of the budget, in its accountant's amounts."""
         limit = self.budget.limit
         return limit if limit == math.inf else limit - self.budget.amount(self.total)
+
+    def close(self) -> None:
+        """End the books: every further charge is refused, whatever is left of the budget."""
+        with self._lock:
+            self._closed = True
 
     def charge(
         self,
@@ -221,6 +227,10 @@ class Ledger:
         if len(set(index)) < len(index):
             raise BudgetError("the same cell is asked twice in one question")
         with self._lock:
+            if self._closed:
+                raise BudgetExceeded(
+                    "the books of this table are closed: its fit is finished", left="nothing"
+                )
             changed_epsilon, epsilon = _raise_costs(
                 scopes._group, index, [cost.epsilon for cost in costs], book=0
             )

@@ -242,6 +242,35 @@ class TopOf(Selection):
 
 
 @dataclass(frozen=True)
+class Quantiles:
+    """Medians, and medians of the parts between them, level by level.
+
+    Parameters
+    ----------
+    levels : int
+        How often the parts are halved; each level has the ``levels``-th part of epsilon, since its
+        parts are disjoint.
+    epsilon : Fraction
+        The cost of all levels.
+    """
+
+    levels: int
+    epsilon: Amount
+
+    name = "exponential mechanism on a grid, level by level"
+
+    @property
+    def median(self) -> GridExponential:
+        """The mechanism of one median: ``-abs(left - right)`` changes by -1 to 1."""
+        return GridExponential(spread_of(1, monotone=False), self.epsilon / self.levels)
+
+    @property
+    def cost(self) -> Cost:
+        """What one record pays for all levels."""
+        return Cost(self.epsilon, self.median.cost.rho * self.levels)
+
+
+@dataclass(frozen=True)
 class WholeTree:
     """The exponential mechanism over whole labelled trees; ``privet.tables.whole_trees`` draws.
 

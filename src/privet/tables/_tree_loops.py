@@ -269,7 +269,9 @@ def log_grandchildren(
         else:
             c = test_first[f] + code
             hist[:] = 0
-        add_pairs(places, channels, weights, rows[row_first[code] : row_first[code + 1]], later, hist)
+        add_pairs(
+            places, channels, weights, rows[row_first[code] : row_first[code + 1]], later, hist
+        )
         if numeric[f] and code == 0:
             break
         for u in range(len(later)):

@@ -1,8 +1,8 @@
 """The in-memory engine: encoded columns and exact counts. Everything here is inside the wall.
 
 Columns are encoded once per view, to one or two bytes per value, one contiguous row of codes per
-feature. Each question to all cells of a level is one pass over the codes; features are counted in parallel
-threads. Nothing of this module leaves :mod:`privet.tables`.
+feature. Each question to all cells of a level is one pass over the codes; features are counted in
+parallel threads. Nothing of this module leaves :mod:`privet.tables`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class MemoryEngine:
         return Assignment(-unknown.astype(np.int32), 1, view)
 
     def codes(self, view: View) -> NDArray[Any]:
-        """Return the table as a view sees it, one row of codes per feature; the last one is kept."""
+        """Return the table as a view sees it, one row of codes per feature; the last is kept."""
         if self._encoded is None or self._encoded[0] != view:
             self._encoded = None  # frees the old codes before the new ones are made
             self._encoded = (view, encode(self._columns, view, fast=self._fast))
@@ -89,7 +89,7 @@ class MemoryEngine:
         codes = np.empty(len(self._columns), dtype=np.int32)
         numbers = self._columns.numbers(schema.names[feature])
         _kernels.bin_numbers(numbers, cuts, numeric.low, numeric.high, codes, fast=self._fast)
-        known = self._labels < self._n_classes
+        known = self._labels != self._n_classes
         return np.bincount(codes[known], minlength=steps + 1)[:steps]
 
     def draw_trees(
@@ -104,9 +104,7 @@ class MemoryEngine:
     ) -> list[Sketch]:
         """Draw one whole tree for every cell."""
         order = np.argsort(assignment.cells, kind="stable")
-        bounds = np.searchsorted(
-            assignment.cells, np.arange(assignment.size + 1), sorter=order
-        )
+        bounds = np.searchsorted(assignment.cells, np.arange(assignment.size + 1), sorter=order)
         numeric = tuple(cuts is not None for cuts in assignment.view.cuts)
         codes = self.codes(assignment.view)
         drawn = []

@@ -32,6 +32,7 @@ from privet.privacy import (
     Ledger,
     Noise,
     PermuteAndFlip,
+    Quantiles,
     Released,
     Scopes,
     SecureNoise,
@@ -125,17 +126,14 @@ class PrivateTable:
         -------
         Each level asks every interval for its median: the exponential mechanism on
         ``-abs(left - right)``, whose changes lie in [-1, 1]. Intervals are disjoint, so a level
-        costs ``epsilon``, and all of them ``levels * epsilon`` (docs/proofs/questions.md).
+        costs a ``levels``-th part of epsilon (docs/proofs/questions.md).
         """
         name = self.schema.names[feature]
         numeric = self.schema.features[name]
         if not isinstance(numeric, Numeric):
             raise ValueError("only numeric features have quantiles")
-        mechanism = GridExponential(2, exact(epsilon))
-        for level in range(levels):
-            self.ledger.charge(
-                self.ledger.root, mechanism, f"medians of {name}, step {level + 1}", "the whole table"
-            )
+        mechanism = Quantiles(levels, exact(epsilon))
+        self.ledger.charge(self.ledger.root, mechanism, f"quantiles of {name}", "the whole table")
         room = _rooms[self]
         counts = room.engine.grid_counts(feature, self.schema, GRID)
         below = np.concatenate([[0], np.cumsum(counts)])
@@ -146,7 +144,7 @@ class PrivateTable:
             for start, stop in intervals:
                 if stop - start < 2:
                     continue
-                middle = _median(below, start, stop, mechanism, room.noise)
+                middle = _median(below, start, stop, mechanism.median, room.noise)
                 found.append(middle)
                 parts += [(start, middle), (middle, stop)]
             intervals = parts

@@ -1,7 +1,7 @@
 """Draw a whole small tree with its labels at once, by the exponential mechanism.
 
-The candidates are *all* labelled trees of depth at most D over a public menu of binary tests; a tree
-weighs ``prior * exp(rate * correct weight)``. The normaliser factorises over subtrees, so that the
+The candidates are *all* labelled trees of depth at most D over a public menu of binary tests; a
+tree weighs ``prior * exp(rate * correct weight)``. The normaliser factorises over subtrees, so that the
 draw can be made from the root down, each choice with its exact conditional probability: a leaf, a
 test with everything that can follow it on both sides, or (in the last level) a lookup that gives
 every category a label of its own. Proof, law and error bounds: ``docs/proofs/whole-trees.md``.
@@ -13,7 +13,6 @@ go in, one drawn tree comes out.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -180,7 +179,7 @@ class _Drawing:
         if depth == 1:
             tested = _log(self.last) + self.log_leaf(sums.singles)
             tested += self.log_leaf(sums.total - sums.singles)
-            unchanged = self.log_leaf(sums.total)
+            unchanged = float(self.log_leaf(sums.total))
             lookups = self._log_lookups(sums)
         else:
             tested, unchanged = sums.log_tests(depth)
@@ -286,9 +285,7 @@ class _Drawing:
             else:
                 labels[code] = below(self.noise, self.classes)
         used, children = np.unique(labels, return_inverse=True)
-        return Branch(
-            Split(h, tuple(children.tolist())), tuple(Leaf(int(label)) for label in used)
-        )
+        return Branch(Split(h, tuple(children.tolist())), tuple(Leaf(int(label)) for label in used))
 
 
 class _Sums:
@@ -371,9 +368,7 @@ class _Sums:
         )
         return pairs
 
-    def _grandchildren(
-        self, pairs: NDArray[Any], common: tuple[Any, ...]
-    ) -> NDArray[np.float64]:
+    def _grandchildren(self, pairs: NDArray[Any], common: tuple[Any, ...]) -> NDArray[np.float64]:
         drawing = self.drawing
         out = np.full((len(drawing.last), 2, len(drawing.last)), -np.inf)
 
@@ -413,5 +408,3 @@ def _log(values: Any) -> Any:
 def _log_sum(terms: NDArray[np.float64]) -> NDArray[np.float64]:
     top = terms.max(axis=-1)
     return np.asarray(top + np.log(np.exp(terms - top[..., None]).sum(axis=-1)))
-
-

@@ -1,0 +1,343 @@
+"""The law of drawn trees is the one of docs/proofs/whole-trees.md, exactly.
+
+An oracle replaces the noise: it replays the draw along every branch of its random choices and so
+gives the whole output distribution, which is compared with plain enumeration of all labelled trees.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privet.privacy import SecureNoise, SeededNoise, WholeTree
+from privet.tables import whole_trees
+from privet.tables.splits import Branch, Leaf, Split
+from privet.tables.whole_trees import STOP, Menu, draw_tree
+
+
+class Oracle:
+    """A noise source that follows one path of choices and knows its probability."""
+
+    private = True
+
+    def __init__(self, path):
+        self.path = path
+        self.taken = []
+        self.options = []
+        self.log_probability = 0.0
+
+    def pick(self, log_probabilities):
+        step = len(self.taken)
+        chosen = self.path[step] if step < len(self.path) else 0
+        self.taken.append(chosen)
+        self.options.append(len(log_probabilities))
+        self.log_probability += log_probabilities[chosen]
+        return chosen
+
+    def exponential(self, scores, scale):
+        logs = (scores - scores.max()) / scale
+        return self.pick(logs - math.log(np.exp(logs).sum()))
+
+
+@pytest.fixture(autouse=True)
+def uniform_draws(monkeypatch):
+    real = whole_trees.below
+    monkeypatch.setattr(
+        whole_trees,
+        "below",
+        lambda noise, bound: (
+            noise.pick(np.full(bound, -math.log(bound)))
+            if isinstance(noise, Oracle)
+            else real(noise, bound)
+        ),
+    )
+
+
+def law_of(program):
+    """Return the output distribution of a program that takes a noise source."""
+    path, law = [], {}
+    while True:
+        oracle = Oracle(path)
+        answer = program(oracle)
+        law[answer] = law.get(answer, 0.0) + math.exp(oracle.log_probability)
+        path = oracle.taken
+        while path and path[-1] == oracle.options[len(path) - 1] - 1:
+            path = path[:-1]
+        if not path:
+            return law
+        path = [*path[:-1], path[-1] + 1]
+
+
+def offered(menu, feature):
+    size = menu.sizes[feature]
+    if menu.numeric[feature]:
+        tests = [tuple(int(c > k) for c in range(size)) for k in range(size - 1)]
+        return tests or [(0,)]
+    return [tuple(int(c == k) for c in range(size)) for k in range(size)]
+
+
+def all_trees(menu, classes, depth):
+    """Yield every labelled tree with its prior."""
+    for label in range(classes):
+        yield Leaf(label), (STOP if depth else 1.0) / classes
+    if depth == 0:
+        return
+    features = range(len(menu.sizes)) if depth == 1 else menu.upper
+    for feature in features:
+        share = (1 - STOP) / len(features)
+        if depth == 1 and not menu.numeric[feature]:
+            share /= 2
+            size = menu.sizes[feature]
+            for labels in itertools.product(range(classes), repeat=size):
+                used = sorted(set(labels))
+                split = Split(feature, tuple(used.index(label) for label in labels))
+                yield Branch(split, tuple(map(Leaf, used))), share / classes**size
+        tests = offered(menu, feature)
+        subtrees = list(all_trees(menu, classes, depth - 1))
+        for test in tests:
+            for (left, p), (right, q) in itertools.product(subtrees, repeat=2):
+                yield Branch(Split(feature, test), (left, right)), share / len(tests) * p * q
+
+
+def predict(tree, codes):
+    while isinstance(tree, Branch):
+        tree = tree.children[tree.split.children[codes[tree.split.feature]]]
+    return tree.label
+
+
+def enumerated(codes, labels, weights, menu, classes, depth, rate):
+    law = {}
+    for tree, prior in all_trees(menu, classes, depth):
+        correct = sum(
+            w for row, y, w in zip(codes.T, labels, weights, strict=True) if predict(tree, row) == y
+        )
+        law[tree] = law.get(tree, 0.0) + prior * math.exp(rate * correct)
+    total = sum(law.values())
+    return {tree: weight / total for tree, weight in law.items()}
+
+
+def make_table(seed, rows, sizes, classes, *, weighted=False):
+    generator = np.random.default_rng(seed)
+    # Every second feature leaves its last code empty: merged and idle tests.
+    codes = np.array(
+        [generator.integers(0, max(1, size - j % 2), rows) for j, size in enumerate(sizes)],
+        dtype=np.uint8,
+    ).reshape(len(sizes), rows)
+    labels = generator.integers(0, classes, rows).astype(np.uint8)
+    weights = generator.integers(0, 3, rows) if weighted else np.ones(rows, dtype=np.int64)
+    return codes, labels, weights
+
+
+N, C = True, False
+CASES = [
+    # sizes, numeric, upper, classes, depth, rows
+    ((3, 3), (N, N), (0, 1), 2, 1, 8),
+    ((3, 2), (N, C), (0, 1), 2, 1, 8),
+    ((3, 3), (N, C), (0, 1), 3, 1, 8),
+    ((4,), (N,), (0,), 4, 1, 9),
+    ((2, 2), (N, N), (0, 1), 2, 2, 6),
+    ((3, 2), (N, C), (0, 1), 2, 2, 6),
+    ((3,), (N,), (0,), 3, 2, 6),
+    ((3, 2), (N, C), (0, 1), 2, 2, 0),
+    ((2, 2), (N, C), (0,), 2, 2, 6),
+    ((1, 3), (N, N), (0, 1), 2, 2, 6),
+]
+
+
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_every_tree_has_exactly_its_probability(case, weighted, merge):
+    sizes, numeric, upper, classes, depth, rows = case
+    codes, labels, weights = make_table(len(sizes) + rows, rows, sizes, classes, weighted=weighted)
+    menu = Menu(numeric, sizes, upper)
+    rate = 0.7
+    drawn = law_of(
+        lambda noise: draw_tree(
+            codes,
+            labels,
+            weights,
+            menu,
+            classes=classes,
+            depth=depth,
+            rate=rate,
+            merge=merge,
+            noise=noise,
+            workers=1,
+        )
+    )
+    expected = enumerated(codes, labels, weights, menu, classes, depth, rate)
+    assert set(drawn) == set(expected)
+    assert sum(drawn.values()) == pytest.approx(1, abs=1e-9)
+    for tree, probability in expected.items():
+        assert math.log(drawn[tree]) == pytest.approx(math.log(probability), abs=1e-9)
+
+
+def partition(rows, depth, tables, menu, classes, rate):
+    """Return the sum of the weights of all trees of at most a depth, by plain recursion."""
+    codes, labels, weights = tables
+
+    def leaf(chosen):
+        sums = [weights[chosen & (labels == k)].sum() for k in range(classes)]
+        return sum(math.exp(rate * n) for n in sums) / classes
+
+    if depth == 0:
+        return leaf(rows)
+    total = STOP * leaf(rows)
+    features = range(len(menu.sizes)) if depth == 1 else menu.upper
+    for feature in features:
+        share = (1 - STOP) / len(features)
+        if depth == 1 and not menu.numeric[feature]:
+            share /= 2
+            product = share
+            for code in range(menu.sizes[feature]):
+                product *= leaf(rows & (codes[feature] == code))
+            total += product
+        tests = offered(menu, feature)
+        for test in tests:
+            passing = np.array(test)[codes[feature]].astype(bool)
+            total += (
+                share
+                / len(tests)
+                * partition(rows & passing, depth - 1, tables, menu, classes, rate)
+                * partition(rows & ~passing, depth - 1, tables, menu, classes, rate)
+            )
+    return total
+
+
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize(
+    ("sizes", "numeric", "upper", "classes"),
+    [
+        ((3, 3), (N, N), (0, 1), 2),
+        ((3, 2, 3), (N, C, N), (0, 1, 2), 2),
+        ((3, 3), (C, N), (0, 1), 3),
+        ((3, 2, 2), (N, C, N), (0, 2), 2),
+        ((3, 2, 2), (C, C, N), (1,), 2),
+    ],
+)
+def test_the_root_of_a_tree_of_depth_three_has_exactly_its_law(
+    sizes, numeric, upper, classes, merge
+):
+    rows, rate = 9, 0.6
+    tables = make_table(3, rows, sizes, classes, weighted=True)
+    menu = Menu(numeric, sizes, upper)
+    seen = {}
+
+    class FirstChoice(Exception):
+        pass
+
+    class Watcher(Oracle):
+        def exponential(self, scores, scale):
+            logs = (scores - scores.max()) / scale
+            seen["law"] = np.exp(logs) / np.exp(logs).sum()
+            raise FirstChoice
+
+    with pytest.raises(FirstChoice):
+        draw_tree(
+            *tables,
+            menu,
+            classes=classes,
+            depth=3,
+            rate=rate,
+            merge=merge,
+            noise=Watcher([]),
+            workers=2,
+        )
+    codes = tables[0]
+    everyone = np.ones(rows, dtype=bool)
+    total = partition(everyone, 3, tables, menu, classes, rate)
+    merged, idle = {}, 0.0
+    for feature in upper:
+        tests = offered(menu, feature)
+        for test in tests:
+            passing = np.array(test)[codes[feature]].astype(bool)
+            weight = (
+                (1 - STOP)
+                / len(upper)
+                / len(tests)
+                * partition(everyone & passing, 2, tables, menu, classes, rate)
+                * partition(everyone & ~passing, 2, tables, menu, classes, rate)
+            )
+            empty = test.index(1) if not numeric[feature] and 1 in test else None
+            divides = passing.any() and not passing.all()
+            if merge and (not divides if numeric[feature] else empty not in codes[feature]):
+                idle += weight
+            elif merge and numeric[feature]:
+                key = (feature, passing.tobytes())
+                merged[key] = merged.get(key, 0.0) + weight
+            else:
+                merged[feature, test] = weight
+    stop = STOP * partition(everyone, 0, tables, menu, classes, rate)
+    expected = np.array([*merged.values(), stop, *([idle] if idle else [])]) / total
+    assert expected.sum() == pytest.approx(1, abs=1e-9)
+    np.testing.assert_allclose(seen["law"], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("source", [SeededNoise(1), SecureNoise()], ids=["seeded", "secure"])
+def test_drawn_trees_follow_the_law_and_a_wrong_rate_is_seen(source):
+    """Chi-square with a false-alarm rate of 1e-6; the same test rejects the rate times 1.3."""
+    menu = Menu((N, C), (3, 2), (0, 1))
+    codes, labels, weights = make_table(5, 30, menu.sizes, 2)
+    rate = 0.4
+    draws = [
+        draw_tree(
+            codes, labels, weights, menu, classes=2, depth=1, rate=rate, merge=True, noise=source,
+            workers=1,
+        )
+        for _ in range(3_000)
+    ]  # fmt: skip
+
+    def p_value(at):
+        law = enumerated(codes, labels, weights, menu, 2, 1, at)
+        likely = [tree for tree, p in law.items() if p * len(draws) >= 5]
+        counts = [draws.count(tree) for tree in likely]
+        expected = [law[tree] * len(draws) for tree in likely]
+        if len(likely) < len(law):
+            counts.append(len(draws) - sum(counts))
+            expected.append(len(draws) - sum(expected))
+        return stats.chisquare(counts, expected).pvalue
+
+    assert p_value(rate) > 1e-6
+    assert p_value(1.3 * rate) < 1e-6
+    assert p_value(0.7 * rate) < 1e-6
+
+
+@pytest.mark.parametrize(("classes", "depth"), [(2, 1), (3, 1), (2, 2)])
+def test_no_neighbour_is_told_apart_by_more_than_epsilon(classes, depth):
+    """All tables with up to three records over a small universe, all added records."""
+    menu = Menu((N, C), (2, 2), (0, 1))
+    mechanism = WholeTree(0.5)
+    universe = list(itertools.product(range(2), range(2), range(classes)))
+
+    def law(records):
+        codes = np.array([[r[0] for r in records], [r[1] for r in records]], dtype=np.uint8)
+        labels = np.array([r[2] for r in records], dtype=np.uint8)
+        ones = np.ones(len(records), dtype=np.int64)
+        return law_of(
+            lambda noise: draw_tree(
+                codes.reshape(2, -1), labels, ones, menu, classes=classes, depth=depth,
+                rate=mechanism.rate, merge=True, noise=noise, workers=1,
+            )
+        )  # fmt: skip
+
+    worst = 0.0
+    sizes = (0, 1, 2) if depth == 1 else (0, 1)
+    for size in sizes:
+        for records in itertools.combinations_with_replacement(universe[:5], size):
+            before = law(records)
+            for extra in universe if depth == 1 else universe[:3]:
+                after = law([*records, extra])
+                assert set(before) == set(after)
+                worst = max(worst, *(abs(math.log(after[tree] / before[tree])) for tree in before))
+    assert 0.1 < worst <= 0.5
+
+
+def test_the_rate_leaves_room_for_rounding():
+    for epsilon in (0.001, 0.1, 1, 10):
+        mechanism = WholeTree(epsilon)
+        assert 0.99 * epsilon < mechanism.rate < epsilon
+        slack = mechanism.rate * (1 + 2**-12) + 2**-20
+        assert slack <= epsilon
