@@ -228,10 +228,10 @@ def measure(
         start = time.perf_counter()
         model.fit(train_X, data.y[~test])
         seconds = time.perf_counter() - start
-    accuracy = float(np.mean(model.predict(test_X) == data.y[test]))
-    auc = math.nan
-    if data.classes == 2:
-        auc = float(roc_auc_score(data.y[test], model.predict_proba(test_X)[:, 1]))
+        accuracy = float(np.mean(model.predict(test_X) == data.y[test]))
+        auc = math.nan
+        if data.classes == 2:
+            auc = float(roc_auc_score(data.y[test], model.predict_proba(test_X)[:, 1]))
     return accuracy, auc, seconds
 
 

@@ -156,6 +156,7 @@ def test_no_record_of_a_csv_file_can_make_a_fit_fail_and_no_message_quotes_one(f
     assert SECRET not in (folder / "model.json").read_text()
 
 
+ENTROPY = ["--learner", "diffpid3", "--criterion", "entropy"]
 BAD = [
     (["fit", "absent.csv", "--schema", "schema.toml"], "no file"),
     (["fit", "patients.csv", "--schema", "absent.toml"], "schema file"),
@@ -165,19 +166,7 @@ BAD = [
     (["fit", "patients.csv", "--schema", "schema.toml", "--epsilon", "nan"], "NaN"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--target", "age"], "target"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--max-depth", "1000"], "max_depth"),
-    (
-        [
-            "fit",
-            "patients.csv",
-            "--schema",
-            "schema.toml",
-            "--learner",
-            "diffpid3",
-            "--criterion",
-            "entropy",
-        ],
-        "n_max",
-    ),  # fmt: skip
+    (["fit", "patients.csv", "--schema", "schema.toml", *ENTROPY], "n_max"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--criterion", "gini"], "not for"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--ledger", "absent"], "no ledger file"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--ledger", "schema.toml"], "ledger file"),

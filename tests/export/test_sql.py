@@ -13,11 +13,15 @@ from privet.tree import Cut, Grouping, Node, Tree
 
 from ..tree.strategies import trees_with_tables  # noqa: TID252
 
+DATABASE = duckdb.connect()
+
 
 def in_duckdb(expression: str, table: pa.Table) -> list:
-    with duckdb.connect() as connection:
-        connection.register("t", table)
-        return [row[0] for row in connection.execute(f"SELECT {expression} FROM t AS t").fetchall()]
+    DATABASE.register("t", table)
+    try:
+        return [row[0] for row in DATABASE.execute(f"SELECT {expression} FROM t").fetchall()]
+    finally:
+        DATABASE.unregister("t")
 
 
 def answers(tree: Tree, table: pa.Table) -> list:

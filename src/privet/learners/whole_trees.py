@@ -1,9 +1,9 @@
 """Whole trees from one private draw (utility.md, sections 1 and 9 to 13).
 
 A block is a tree of depth at most two or three, drawn with its labels from the exponential
-mechanism over all such trees; deeper trees stack blocks, each on the leaves of the one above. Which tests are
-offered, how many blocks there are and how the budget is shared follow from public numbers alone:
-the schema, epsilon, and the number of rows, which is declared or paid for. Proof:
+mechanism over all such trees; deeper trees stack blocks, each on the leaves of the one above. Which
+tests are offered, how many blocks there are and how the budget is shared follow from public numbers
+alone: the schema, epsilon, and the number of rows, which is declared or paid for. Proof:
 ``docs/proofs/whole-trees.md``.
 """
 

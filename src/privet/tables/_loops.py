@@ -12,7 +12,7 @@ from numba import int64, njit, uint64
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def count_four(c0, c1, c2, c3, keys, size, t0, t1, t2, t3):  # type: ignore[no-untyped-def]
+def count_four(c0, c1, c2, c3, keys, size, t0, t1, t2, t3):
     """Count records by key and code for four features at once.
 
     Neighbouring records often have equal codes; four tables keep the processor busy while one of
@@ -27,21 +27,21 @@ def count_four(c0, c1, c2, c3, keys, size, t0, t1, t2, t3):  # type: ignore[no-u
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def count_one(codes, keys, size, table):  # type: ignore[no-untyped-def]
+def count_one(codes, keys, size, table):
     """Count records by key and code for one feature."""
     for i in range(len(keys)):
         table[uint64(keys[i]) * uint64(size) + uint64(codes[i])] += 1
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def key(cells, labels, classes, outside, keys):  # type: ignore[no-untyped-def]
+def key(cells, labels, classes, outside, keys):
     """Write the number of each record's cell and class."""
     for i in range(len(cells)):
         keys[i] = outside if cells[i] < 0 else cells[i] * classes + labels[i]
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def route(cells, codes, feature_of, offset_of, child_of, children):  # type: ignore[no-untyped-def]
+def route(cells, codes, feature_of, offset_of, child_of, children):
     """Send each record to its child cell."""
     for i in range(len(cells)):
         if cells[i] < 0:
@@ -53,7 +53,7 @@ def route(cells, codes, feature_of, offset_of, child_of, children):  # type: ign
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def bin_numbers(numbers, edges, low, per_width, out):  # type: ignore[no-untyped-def]
+def bin_numbers(numbers, edges, low, per_width, out):
     """Find each number's bin: a guess by equal width; where it is wrong, a binary search."""
     last = len(edges) - 2
     for i in range(len(numbers)):

@@ -18,7 +18,7 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def log_depth_1(d, total, priors, stop, looks, look_first, look_last, table, unit):  # type: ignore[no-untyped-def]
+def log_depth_1(d, total, priors, stop, looks, look_first, look_last, table, unit):
     """Return the log weight of all trees of depth <= 1 on a region.
 
     Parameters
@@ -38,7 +38,7 @@ def log_depth_1(d, total, priors, stop, looks, look_first, look_last, table, uni
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def _log_signed(d, total, priors, stop, looks, look_first, look_last, table, unit):  # type: ignore[no-untyped-def]
+def _log_signed(d, total, priors, stop, looks, look_first, look_last, table, unit):
     # A leaf weighs cosh(unit total), and a test p/2 (cosh(unit total) + cosh(unit (2d - total))).
     end = len(table) - 1
     top = abs(total)
@@ -79,7 +79,7 @@ def _log_signed(d, total, priors, stop, looks, look_first, look_last, table, uni
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def _log_counts(d, total, priors, stop, looks, look_first, look_last, table, unit):  # type: ignore[no-untyped-def]
+def _log_counts(d, total, priors, stop, looks, look_first, look_last, table, unit):
     # A leaf weighs the mean over classes k of exp(unit n_k).
     end = len(table) - 1
     classes = d.shape[1]
@@ -137,7 +137,7 @@ def _log_counts(d, total, priors, stop, looks, look_first, look_last, table, uni
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def sums_by_test(row, code_first, test_first, numeric, d):  # type: ignore[no-untyped-def]
+def sums_by_test(row, code_first, test_first, numeric, d):
     """Turn sums by code into sums by test."""
     for h in range(len(numeric)):
         start, stop, t = code_first[h], code_first[h + 1], test_first[h]
@@ -153,7 +153,7 @@ def sums_by_test(row, code_first, test_first, numeric, d):  # type: ignore[no-un
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def add_singles(places, channels, weights, rows, row):  # type: ignore[no-untyped-def]
+def add_singles(places, channels, weights, rows, row):
     """Add the weights of some records to ``row[place, channel]``, for all features."""
     for r in range(len(rows)):
         i = rows[r]
@@ -162,7 +162,7 @@ def add_singles(places, channels, weights, rows, row):  # type: ignore[no-untype
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def add_pairs(places, channels, weights, rows, upper, hist):  # type: ignore[no-untyped-def]
+def add_pairs(places, channels, weights, rows, upper, hist):
     """Add the weights of some records to ``hist[place of g, place of h, channel]``, g in upper."""
     for r in range(len(rows)):
         i = rows[r]
@@ -175,7 +175,7 @@ def add_pairs(places, channels, weights, rows, upper, hist):  # type: ignore[no-
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def pair_tests(hist, upper, code_first, test_first, numeric, pairs):  # type: ignore[no-untyped-def]
+def pair_tests(hist, upper, code_first, test_first, numeric, pairs):
     """Turn pair sums by code into ``pairs[c, t]``: sums over records that pass both tests."""
     running = np.zeros(hist.shape[1:], dtype=hist.dtype)
     for u in range(len(upper)):
@@ -198,7 +198,7 @@ def pair_tests(hist, upper, code_first, test_first, numeric, pairs):  # type: ig
 @njit(nogil=True, cache=True, boundscheck=False)
 def log_children(
     pairs, singles, total, upper_tests, priors, stop, looks, look_first, look_last, table, unit, out
-):  # type: ignore[no-untyped-def]
+):
     """Write ``log Z1`` of the records that fail and that pass every upper test of a region."""
     for u in range(len(upper_tests)):
         c = upper_tests[u]
@@ -241,7 +241,7 @@ def log_grandchildren(
     table,
     unit,
     out,
-):  # type: ignore[no-untyped-def]
+):
     """Write the log weights of all pairs of upper tests of which one is of feature f.
 
     ``out[c, side, d]`` is ``log Z1 + log Z1`` of the two regions into which test d divides the

@@ -1,9 +1,9 @@
 """Draw a whole small tree with its labels at once, by the exponential mechanism.
 
 The candidates are *all* labelled trees of depth at most D over a public menu of binary tests; a
-tree weighs ``prior * exp(rate * correct weight)``. The normaliser factorises over subtrees, so that the
-draw can be made from the root down, each choice with its exact conditional probability: a leaf, a
-test with everything that can follow it on both sides, or (in the last level) a lookup that gives
+tree weighs ``prior * exp(rate * correct weight)``. The normaliser factorises over subtrees, so that
+the draw can be made from the root down, each choice with its exact conditional probability: a leaf,
+a test with everything that can follow it on both sides, or (in the last level) a lookup that gives
 every category a label of its own. Proof, law and error bounds: ``docs/proofs/whole-trees.md``.
 
 This is our own code because no library draws from such a law. It is inside the wall: exact counts
