@@ -14,7 +14,7 @@ trees on a region share, ``exp(unit * sum of weights)`` with two classes and one
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, uint64
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -56,14 +56,14 @@ def _log_signed(d, total, priors, stop, looks, look_first, look_last, table, uni
         x = abs(2 * d[t, 0] - total)
         gap = top - x
         if gap < end:
-            value = table[gap]
+            value = table[uint64(gap)]
             if 2 * x < end:
-                value *= 1.0 + table[2 * x]
+                value *= 1.0 + table[uint64(2 * x)]
             weight += priors[t] * value
     weight *= 0.25
     gap = top - abs(total)
     if gap < end:
-        leaf = 0.5 * table[gap] * (1.0 + table[min(2 * abs(total), end)])
+        leaf = 0.5 * table[uint64(gap)] * (1.0 + table[uint64(min(2 * abs(total), end))])
         weight += (stop + 0.5 * rest) * leaf
     for j in range(len(looks)):
         reach = 0
@@ -71,10 +71,10 @@ def _log_signed(d, total, priors, stop, looks, look_first, look_last, table, uni
         for t in range(look_first[j], look_last[j]):
             x = abs(d[t, 0])
             reach += x
-            product *= 0.5 * (1.0 + table[min(2 * x, end)])
+            product *= 0.5 * (1.0 + table[uint64(min(2 * x, end))])
         gap = top - reach
         if gap < end:
-            weight += product * table[gap]
+            weight += product * table[uint64(gap)]
     return unit * top + np.log(weight)
 
 
