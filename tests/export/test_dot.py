@@ -2,7 +2,7 @@
 
 import re
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from privet.export import to_dot
 
@@ -28,6 +28,7 @@ def test_nothing_in_a_name_is_special(hostile_tree):
     assert r"a\"b\\c\\nd<e>|{f}&amp;amp;\\x1b[31m\\u202e\\ud800" in text
 
 
+@settings(deadline=None)
 @given(trees())
 def test_every_line_is_a_statement(tree):
     first, *lines, last = to_dot(tree).split("\n")

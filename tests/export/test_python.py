@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privet.export import to_python
@@ -33,6 +33,7 @@ def same(found: list, expected: list) -> bool:
     return [(type(a), a) for a in found] == [(type(b), b) for b in expected]
 
 
+@settings(deadline=None)
 @given(trees_with_tables())
 def test_the_function_predicts_what_the_tree_predicts(case):
     tree, table = case
@@ -52,6 +53,7 @@ VALUES = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=1, max_size=10))
 def test_any_value_is_read_by_the_rules_of_object_columns(rows):
     schema = Schema(

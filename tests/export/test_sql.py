@@ -4,7 +4,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from privet.errors import SchemaError
 from privet.export import to_sql
@@ -31,6 +31,7 @@ def answers(tree: Tree, table: pa.Table) -> list:
     return [tree.schema.classes[best] for best in np.argmax(values, axis=1)]
 
 
+@settings(deadline=None)
 @given(trees_with_tables())
 def test_duckdb_predicts_what_the_tree_predicts(case):
     tree, table = case
@@ -40,6 +41,7 @@ def test_duckdb_predicts_what_the_tree_predicts(case):
     assert in_duckdb(to_sql(tree), table) == expected
 
 
+@settings(deadline=None)
 @given(trees_with_tables(max_rows=3))
 def test_columns_can_have_a_prefix(case):
     tree, table = case

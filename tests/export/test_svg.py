@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from privet.export import to_svg
 from privet.export.svg import _INK, _class_colour, _mean_colour, _width
@@ -100,6 +100,7 @@ def test_a_hundred_leaves():
     assert_tidy(tree)
 
 
+@settings(deadline=None)
 @given(trees())
 def test_every_tree_is_drawn_without_overlaps(tree):
     assert_tidy(tree)
@@ -123,3 +124,10 @@ def test_the_picture_stands_alone(ward_tree):
     svg = to_svg(ward_tree)
     for outside in ("href", "url(", "<style", "<script", " id="):
         assert outside not in svg
+
+
+def test_an_empty_class_is_drawn_with_quotes():
+    schema = Schema({"x": Numeric(0, 1)}, "y", classes=["", "b"])
+    tree = Tree(schema, (Node(value=(1.0, 0.0)),))
+    assert [text.text for text in drawn(tree)[0].iter(f"{SVG}text")] == ["y", '""', "b", '""']
+    assert_tidy(tree)

@@ -1,7 +1,7 @@
 """Trees as text: words, merging, truncation."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from privet.export import to_text
 from privet.schema import Numeric, Schema
@@ -78,6 +78,7 @@ def test_terminals_get_no_control_characters(hostile_tree):
     assert all(c.isprintable() or c == "\n" for c in text)
 
 
+@settings(deadline=None)
 @given(trees())
 def test_every_tree_has_a_text(tree):
     text = to_text(tree)

@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -77,6 +77,7 @@ def refusal(path) -> str:
 # ------------------------------------------------------------------------------- what is written
 
 
+@settings(deadline=None)
 @given(trees_with_tables())
 def test_round_trip_of_trees(case):
     tree, table = case
@@ -87,6 +88,7 @@ def test_round_trip_of_trees(case):
     assert_array_equal(again.apply(table), tree.apply(table))
 
 
+@settings(deadline=None)
 @given(trees())
 def test_round_trip_of_model_files(tmp_path_factory, tree):
     path = tmp_path_factory.mktemp("models") / "model.json"
@@ -100,6 +102,7 @@ def test_round_trip_of_model_files(tmp_path_factory, tree):
     ]
 
 
+@settings(deadline=None)
 @given(trees())
 def test_trees_can_be_pickled_and_copied(tree):
     assert pickle.loads(pickle.dumps(tree)) == tree
@@ -376,6 +379,7 @@ def places(plain, path=()):
 PLACES = list(places(document()))
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_any_change_loads_or_is_refused(data):
     plain = document()
@@ -409,6 +413,7 @@ def test_any_change_loads_or_is_refused(data):
     assert Model.from_dict(json.loads(json.dumps(model.to_dict()))) == model
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6), st.binary(max_size=3), st.integers(0, 3))
 def test_any_damaged_bytes_load_or_are_refused(tmp_path_factory, position, inserted, removed):
     content = json.dumps(MODEL.to_dict()).encode()

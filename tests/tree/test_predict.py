@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from numpy.testing import assert_array_equal
 
 from privet.errors import DataError
@@ -47,12 +47,14 @@ def reference_leaves(tree: Tree, table: pa.Table) -> list[int]:
     return [reference_leaf(tree, row) for row in table.to_pylist()]
 
 
+@settings(deadline=None)
 @given(trees_with_tables())
 def test_rows_reach_the_leaf_of_the_reference(case):
     tree, table = case
     assert tree.apply(table).tolist() == reference_leaves(tree, table)
 
 
+@settings(deadline=None)
 @given(trees_with_tables())
 def test_values_are_those_of_the_leaves(case):
     tree, table = case
@@ -61,6 +63,7 @@ def test_values_are_those_of_the_leaves(case):
     assert_array_equal(tree.predict_value(table), np.array(expected).reshape(-1, width))
 
 
+@settings(deadline=None)
 @given(trees_with_tables())
 def test_all_kinds_of_tables_agree(case):
     tree, table = case

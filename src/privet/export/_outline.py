@@ -103,7 +103,7 @@ def _verdict(tree: Tree, places: Sequence[int], answer: Answer) -> Verdict:
     probability = low if low == high else f"{low} to {high}"
     if all(leaf.value[answer] == 1 for leaf in leaves):
         probability = ""  # a drawn label, not an estimate
-    label = printable(str(tree.schema.classes[answer]))
+    label = word(tree.schema.classes[answer])
     return Verdict(answer, label, probability, counts, len(leaves))
 
 
@@ -124,7 +124,7 @@ def _counts(nodes: Sequence[Node], schema: Schema) -> str:
     rows = [row for row in released if isinstance(row, tuple) and len(row) == len(classes)]
     if classes and len(rows) == len(nodes):
         totals = [sum(column) for column in zip(*rows, strict=True)]
-        listed = (f"{_word(c)} {n}" for c, n in zip(classes, totals, strict=True))
+        listed = (f"{word(c)} {n}" for c, n in zip(classes, totals, strict=True))
         return f"noisy counts: {', '.join(listed)}"
     sizes = [node.released.get("count") for node in nodes]
     whole = [size for size in sizes if isinstance(size, int)]
@@ -163,9 +163,7 @@ def _edge_texts(edges: Sequence[float]) -> list[str]:
 def _set_words(test: Grouping, child: int, schema: Schema) -> tuple[str, str]:
     values = schema.features[test.feature].values  # type: ignore[union-attr]
     name = printable(test.feature)
-    inside = [
-        _word(v) for v, goes_to in zip(values, test.children, strict=True) if goes_to == child
-    ]
+    inside = [word(v) for v, goes_to in zip(values, test.children, strict=True) if goes_to == child]
     if not inside:
         return f"{name} other or missing", "other or missing"
     also = ", other or missing" if test.other == child else ""
@@ -173,7 +171,7 @@ def _set_words(test: Grouping, child: int, schema: Schema) -> tuple[str, str]:
     return f"{name} in {{{listed}}}{also}", f"{listed}{also}"
 
 
-def _word(value: Value) -> str:
+def word(value: Value) -> str:
     """Return a category or class so that it can stand in a list."""
     text = printable(str(value))
     plain = text == text.strip() != "" and not set(text) & set(',{}"')

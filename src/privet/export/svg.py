@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from privet.export._outline import Entry, Verdict, number, outline, printable
+from privet.export._outline import Entry, Verdict, number, outline, printable, word
 from privet.schema import Schema
 from privet.tree import Tree
 
@@ -192,7 +192,7 @@ def _legend(schema: Schema, available: float) -> tuple[list[str], float, int]:
 
 def _swatches(schema: Schema) -> list[tuple[str, str]]:
     if schema.classes is not None:
-        labels = (_short(printable(str(value))) for value in schema.classes)
+        labels = (_short(word(value)) for value in schema.classes)
         return [(_class_colour(i), label) for i, label in enumerate(labels)]
     assert schema.bounds is not None
     low, high = schema.bounds

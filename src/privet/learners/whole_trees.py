@@ -241,10 +241,10 @@ def scale_cuts(feature: Numeric, grid: int) -> tuple[float, ...]:
     width = high - low
     points = {low + width * i / grid for i in range(1, grid)}
     points |= {low + width * 2.0**-k for k in range(1, 15)}
-    points.add(math.nextafter(low, math.inf))  # "above the lower bound"
+    points.add(low + width * 2.0**-24)  # "above the lower bound"
     if low < 0 < high:
         points |= {high * 2.0**-k for k in range(1, 15)} | {low * 2.0**-k for k in range(1, 15)}
-        points.add(math.nextafter(0.0, math.inf))
+        points.add(width * 2.0**-24)  # "above zero"
     return tuple(sorted(point for point in points if low < point < high))
 
 
