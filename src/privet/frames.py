@@ -14,10 +14,11 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from privet.errors import ColumnTypeError, ColumnTypeWarning, DataError
-from privet.schema import Numeric, Schema, Value, all_numbers, value_key
+from privet.schema import Numeric, Schema, Value, all_numbers, value_key, value_text
 
 _TRUTH = {"true": 1.0, "false": 0.0}
 _BLOCK = 65_536
@@ -40,11 +41,14 @@ class Columns:
 
         An array has no names: its columns are taken as the schema's features, in order.
         """
-        frame = nw.from_native(table, eager_only=True, pass_through=True)
+        try:
+            frame = nw.from_native(table, eager_only=True, pass_through=True)
+            names = [str(name) for name in frame.columns] if isinstance(frame, nw.DataFrame) else []
+        except DuplicateError:
+            names = ["", ""]
+        if len(set(names)) < len(names):
+            raise DataError("two columns have the same name; rename one")
         if isinstance(frame, nw.DataFrame):
-            names = [str(name) for name in frame.columns]
-            if len(set(names)) < len(names):
-                raise DataError("two columns have the same name; rename one")
             columns = cls(names, frame, len(frame))
             if schema is not None:
                 missing = [name for name in schema.names if name not in columns.names]
@@ -155,10 +159,17 @@ def as_numbers(
     """Read a column as floats by the schema's rules; see :meth:`Columns.numbers`."""
     if isinstance(column, nw.Series):
         kind = column.dtype
-        if kind.is_numeric() or kind == nw.Boolean:
+        if kind.is_float() or kind == nw.Boolean:
             if kind == nw.Boolean:
                 column = column.cast(nw.Int8)
             return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        if kind.is_numeric():
+            # Not by a cast of the library's own: some refuse whole numbers beyond 2^53, with a
+            # message that quotes them.
+            numbers = column.to_numpy()
+            if numbers.dtype.kind in "fiu":
+                return np.asarray(numbers, dtype=np.float64)
+            return _objects_to_numbers(column.to_list())
         # An object column has no declared type (narwhals looks at its values to name one).
         native = str(getattr(column.to_native(), "dtype", ""))
         if kind in (nw.Object, nw.Unknown) or native == "object":
@@ -198,7 +209,7 @@ def as_codes(
     if _is_text(column):
         found = (index.get(item, other) for item in items)
     else:
-        found = (index.get(_text(item), other) for item in items)
+        found = (index.get(_known_text(item), other) for item in items)
     return np.fromiter(found, dtype=np.intp, count=len(items))
 
 
@@ -221,7 +232,7 @@ def distinct_values(column: nw.Series[Any] | NDArray[Any]) -> list[Value]:
         keep_bool = all(isinstance(v, bool) for v in plain)
         plain = [v if keep_bool or not whole else int(v) for v in plain]
         return sorted(plain)
-    return sorted({str(_text(v)) for v in plain})
+    return sorted({value_text(v) for v in plain})
 
 
 def holds_numbers(column: nw.Series[Any] | NDArray[Any]) -> bool:
@@ -274,10 +285,7 @@ def _to_number(item: Any) -> float:
         return math.nan
 
 
-def _text(item: Any) -> str | None:
-    """Return the text by which a category is known: whole numbers have no decimal point."""
+def _known_text(item: Any) -> str | None:
     if item is None or (isinstance(item, float) and math.isnan(item)):
         return None
-    if isinstance(item, float) and item.is_integer():
-        return str(int(item))
-    return item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item)
+    return value_text(item)

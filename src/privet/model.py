@@ -149,11 +149,16 @@ class Model:
 
     def predict_proba(self, table: Any) -> NDArray[np.float64]:
         """Return class probabilities, one column per class."""
+        if self.schema.classes is None:
+            raise SchemaError("a model of numbers has no class probabilities; use predict")
         return self.tree.predict_value(table)
 
     def predict(self, table: Any) -> NDArray[Any]:
-        """Return the most probable class of every row."""
-        return np.asarray(self.classes[np.argmax(self.predict_proba(table), axis=1)])
+        """Return the most probable class of every row, or the mean of its leaf."""
+        values = self.tree.predict_value(table)
+        if self.schema.classes is None:
+            return np.asarray(values[:, 0])
+        return np.asarray(self.classes[np.argmax(values, axis=1)])
 
     def save(self, path: str | Path) -> None:
         """Write the model file. An existing file is replaced only when the new one is complete."""

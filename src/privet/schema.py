@@ -83,7 +83,9 @@ class Numeric:
         if not low < high or not math.isfinite(high - low):
             raise SchemaError("a numeric feature needs finite bounds with low < high")
         bins: Any = self.bins
-        if bins is not None and (not isinstance(bins, int | np.integer) or bins < 1):
+        if bins is not None and (
+            isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1
+        ):
             raise SchemaError("bins must be a whole number, at least 1")
         edges = None
         if self.edges is not None:
@@ -381,7 +383,10 @@ class Schema:
 def _number(value: Any, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise SchemaError(f"{what} must be a number")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise SchemaError(f"{what} must be finite")
     return number
@@ -397,6 +402,8 @@ def _vocabulary(values: Any, what: str) -> tuple[Value, ...]:
         raise SchemaError(f"{what} can have at most {MAX_BINS} values")
     if any(not isinstance(v, str | int | float) for v in plain):
         raise SchemaError(f"{what} can list text, numbers and truth values only")
+    if any(isinstance(v, int) and abs(v) >= 2**63 for v in plain):
+        raise SchemaError(f"{what} lists a whole number that no column can hold")
     if any(isinstance(v, float) and not math.isfinite(v) for v in plain):
         raise SchemaError(f"{what} cannot list NaN or infinity: missing values have a bin already")
     if len({value_key(v, all_numbers(plain)) for v in plain}) < len(plain):
@@ -411,7 +418,14 @@ def all_numbers(values: Sequence[Value]) -> bool:
 
 def value_key(value: Value, numbers: bool) -> Value:
     """Return what two equal categories have in common: a float, or text."""
-    return float(value) if numbers else str(value)
+    return float(value) if numbers else value_text(value)
+
+
+def value_text(value: Any) -> str:
+    """Return the text by which a category is known: whole numbers have no decimal point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _table(plain: Any, what: str) -> Mapping[str, Any]:

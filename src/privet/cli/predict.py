@@ -20,9 +20,10 @@ def predict(
     check_writable(out, (".csv", ".parquet"))
     published = load(model)
     table = read_table(data, published.schema, target=False)
-    shares = published.predict_proba(table)
-    columns = {"prediction": published.classes[shares.argmax(axis=1)]}
-    for j, name in enumerate(published.classes):
-        columns[f"probability_{name}"] = shares[:, j]
+    columns = {"prediction": published.predict(table)}
+    if published.schema.classes is not None:
+        shares = published.predict_proba(table)
+        for j, name in enumerate(published.classes):
+            columns[f"probability_{name}"] = shares[:, j]
     write_table(columns, out)
-    typer.echo(f"Wrote {out}: {len(shares)} predictions.")
+    typer.echo(f"Wrote {out}: {len(columns['prediction'])} predictions.")
