@@ -179,9 +179,7 @@ def as_numbers(
         raise ColumnTypeError(f"column {name!r} has type {kind}, which cannot be read as numbers")
     if column.dtype.kind in "fiub":
         return np.asarray(column, dtype=np.float64)
-    if column.dtype.kind in "US":
-        return _parse(column.tolist(), name, quiet=quiet)
-    if column.dtype.kind == "O":
+    if column.dtype.kind in "USO":  # numpy makes text of a list if one of its items is text
         return _objects_to_numbers(column.tolist())
     raise ColumnTypeError(f"column {name!r} has type {column.dtype}, which holds no numbers")
 
@@ -281,11 +279,14 @@ def _to_number(item: Any) -> float:
         item = text
     try:
         return float(item)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # whatever an object says of itself stays unsaid
         return math.nan
 
 
 def _known_text(item: Any) -> str | None:
     if item is None or (isinstance(item, float) and math.isnan(item)):
         return None
-    return value_text(item)
+    try:
+        return value_text(item)
+    except Exception:  # an object without a text: no category, whatever it says of itself
+        return None

@@ -345,7 +345,10 @@ class Schema:
         if not len(columns):
             raise SchemaError("a draft needs data: the table has no rows")
         if values is not None:
-            target = target or "target"
+            if target is None:
+                target = "target"
+                while target in columns.names:
+                    target += "_"
             column = as_series(values, target)
         else:
             target = target or columns.names[-1]
@@ -406,7 +409,8 @@ def _vocabulary(values: Any, what: str) -> tuple[Value, ...]:
         raise SchemaError(f"{what} lists a whole number that no column can hold")
     if any(isinstance(v, float) and not math.isfinite(v) for v in plain):
         raise SchemaError(f"{what} cannot list NaN or infinity: missing values have a bin already")
-    if len({value_key(v, all_numbers(plain)) for v in plain}) < len(plain):
+    numbers = all_numbers(plain)
+    if len({value_key(v, numbers) for v in plain}) < len(plain):
         raise SchemaError(f"{what} lists a value twice")
     return plain
 
@@ -479,7 +483,7 @@ def _rounded_range(numbers: NDArray[np.float64]) -> tuple[float, float]:
     unit = 10.0 ** math.floor(math.log10(max(high - low, abs(high) * 1e-9, 1e-300))) / 10
     rounded = (math.floor(low / unit) * unit, math.ceil(high / unit) * unit)
     low, high = (float(f"{bound:.12g}") for bound in rounded)
-    return (low, high) if low < high else (low, low + 1.0)
+    return (low, high) if low < high else (low, low + max(1.0, abs(low) * 1e-6))
 
 
 def _few_whole(numbers: NDArray[np.float64]) -> bool:

@@ -14,6 +14,7 @@ import pytest
 import privet
 from privet import LedgerStore, Schema
 from privet.cli import main
+from privet.cli._files import read_table
 from privet.datasets import PATIENTS
 
 COMMAND = Path(sys.executable).parent / "privet"
@@ -146,7 +147,10 @@ def test_no_record_of_a_csv_file_can_make_a_fit_fail_and_no_message_quotes_one(f
     lines[7] = ",".join([SECRET] * (width + 3))
     lines[8] = '"' + SECRET + '\nwith a new line"' + "," * (width - 1)
     lines[9] = ""
-    (folder / "odd.csv").write_text("\n".join(lines))
+    lines[10] = '"' + lines[10]  # a quote that is never closed
+    lines[11] = ",".join([SECRET + "x" * 3_000_000] + [""] * (width - 1))
+    odd = "\n".join(lines).encode().replace(b"with a new line", b"with \xff\xfe")
+    (folder / "odd.csv").write_bytes(odd)
     code, output, error = call(
         "fit", folder / "odd.csv", "--schema", folder / "schema.toml", "--max-depth", 2,
         "--out", folder / "model.json",
@@ -154,6 +158,32 @@ def test_no_record_of_a_csv_file_can_make_a_fit_fail_and_no_message_quotes_one(f
     assert code == 0, error
     assert SECRET not in output + error
     assert SECRET not in (folder / "model.json").read_text()
+    assert "Warning" not in error
+    code, output, error = call(
+        "predict", folder / "model.json", folder / "odd.csv", "--out", folder / "p.csv"
+    )
+    assert code == 0, error
+    # One prediction per line that is not blank: nothing is swallowed, nothing is out of step.
+    written = [line for line in odd.decode(errors="replace").split("\n")[1:] if line]
+    assert len(pd.read_csv(folder / "p.csv")) == len(written)
+
+
+def test_one_line_changes_only_its_own_record(folder, call):
+    """Whatever a line holds, all other lines are read as if it were not there."""
+    lines = (folder / "patients.csv").read_text().splitlines()[:300]
+    read = []
+    for extra in ([], ["abc" + "," * 10], ['"'], ["\udcff"], ["1,2"], ['a,"b']):
+        text = "\n".join([lines[0], *lines[1:150], *extra, *lines[150:]])
+        path = folder / "one.csv"
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        table = read_table(path, PATIENTS)
+        if extra:
+            assert len(table) == 300
+            table = pa.concat_tables([table.slice(0, 149), table.slice(150)])
+        read.append(table)
+    assert all(
+        table.equals(read[0]) or table.to_pandas().equals(read[0].to_pandas()) for table in read
+    )
 
 
 ENTROPY = ["--learner", "diffpid3", "--criterion", "entropy"]
@@ -174,7 +204,7 @@ BAD = [
     (["fit", "patients.csv", "--schema", "schema.toml", "--learner", "best"], "learner"),
     (["fit", "short.csv", "--schema", "schema.toml"], "no column"),
     (["fit", "fake.parquet", "--schema", "schema.toml"], "cannot read"),
-    (["fit", "binary.csv", "--schema", "schema.toml"], "cannot read"),
+    (["fit", "binary.csv", "--schema", "schema.toml"], "no column"),
     (["fit", "empty.csv", "--schema", "schema.toml"], "no column"),
     (["predict", "schema.toml", "patients.csv", "--out", "p.csv"], "model file"),
     (["predict", "absent.json", "patients.csv", "--out", "p.csv"], "model file"),
@@ -192,7 +222,7 @@ BAD = [
 def test_bad_input_ends_with_code_2_and_one_sentence(arguments, message, folder, call, monkeypatch):
     (folder / "short.csv").write_text("age,sex\n1,f\n")
     (folder / "fake.parquet").write_text("no parquet")
-    (folder / "binary.csv").write_bytes(b"age,sex\n\xff\xfe\x00,f\n" * 3)
+    (folder / "binary.csv").write_bytes(b"\xff\xfe\x00,f\n" * 3)
     (folder / "empty.csv").write_text("")
     monkeypatch.chdir(folder)
     code, output, error = call(*arguments)

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from privet import Budget, DiffPID3Classifier, PrivateTable, load
+from privet import Budget, DiffPID3Classifier, PrivateTable, PrivateTreeClassifier, load
 from privet.criteria import Gini
 from privet.datasets import PATIENTS, make_patients
 from privet.privacy import SecureNoise, SeededNoise
-from privet.tables import Cells, Multiway
+from privet.tables import Cells, Multiway, View
 from privet.tables.memory import MemoryEngine
 
 ROWS = 4_999  # a length that nothing else has
@@ -84,6 +84,7 @@ def tainted(monkeypatch):
         monkeypatch.setattr(MemoryEngine, name, lambda *a, **k: wrap(original(*a, **k)))
 
     taint("class_counts", lambda counts: counts.view(Tainted))
+    taint("grid_counts", lambda counts: counts.view(Tainted))
     taint(
         "histograms",
         lambda batches: (
@@ -97,19 +98,30 @@ def tainted(monkeypatch):
 def view(monkeypatch):
     """Record all that a learner gets from its cells."""
     seen = []
-    for name in ("noisy_counts", "noisy_class_counts", "choose_splits", "take", "split"):
-        original = getattr(Cells, name)
+    questions = ["noisy_counts", "noisy_class_counts", "choose_splits", "choose_features"]
+    free = ["draw_trees", "take", "split"]
+    for home, name in [*((Cells, name) for name in questions + free), (PrivateTable, "quantiles")]:
+        original = getattr(home, name)
 
         def record(self, *arguments, _original=original, **options):
             answer = _original(self, *arguments, **options)
             seen.append(answer)
             return answer
 
-        monkeypatch.setattr(Cells, name, record)
+        monkeypatch.setattr(home, name, record)
     return seen
 
 
 TABLE = pa.table(make_patients(ROWS, seed=11))
+
+
+def test_a_drawn_tree_and_its_learners_view_hold_nothing_exact(tainted, view):
+    model = PrivateTreeClassifier(schema=PATIENTS, probability_share=0.1).fit(TABLE)
+    assert len(view) > 2
+    assert leaks(model) == []
+    assert leaks(*view) == []
+    numbers = [thing for thing in reachable(*view) if isinstance(thing, np.ndarray)]
+    assert all(type(array) is np.ndarray for array in numbers)
 
 
 @pytest.mark.parametrize("criterion", ["max", "gini", "clipped_entropy"])
@@ -157,7 +169,7 @@ def test_the_shape_of_an_answer_depends_on_the_schema_alone():
         part = TABLE.slice(0, rows)
         table = PrivateTable(part, part["readmitted"], PATIENTS, Budget(10.0))
         cells = table.root()
-        split = Multiway().split(0, PATIENTS)
+        split = Multiway().split(0, View.of_bins(PATIENTS))
         children = cells.split([split])
         shapes.append(
             (

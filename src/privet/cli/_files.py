@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import csv
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 from privet.errors import DataError
-from privet.schema import Numeric, Schema
+from privet.frames import as_numbers
+from privet.schema import Numeric, Schema, all_numbers
 
 
 def read_table(path: Path, schema: Schema | None = None, *, target: bool = True) -> pa.Table:
     """Read a CSV or Parquet file; with a schema, its columns only.
 
-    No record of a CSV file can make the reading fail: rows with a wrong number of fields are
-    skipped, and numbers that cannot be read count as missing.
+    No line of a CSV file can make the reading fail or change how another one is read; see
+    :func:`_read_lines`.
     """
     if not path.is_file():
         raise DataError(f"there is no file {path}")
@@ -40,8 +43,13 @@ def read_table(path: Path, schema: Schema | None = None, *, target: bool = True)
 
 
 def write_table(columns: dict[str, Any], path: Path) -> None:
-    """Write columns to a CSV or Parquet file."""
-    table = pa.table(columns)
+    """Write columns to a CSV or Parquet file; values of several types are written as text."""
+    table = pa.table(
+        {
+            name: values.astype(str) if values.dtype == object else values
+            for name, values in columns.items()
+        }
+    )
     if path.suffix.lower() == ".parquet":
         pyarrow.parquet.write_table(table, path)
     else:
@@ -67,37 +75,87 @@ def _read_parquet(path: Path, columns: list[str] | None) -> pa.Table:
 
 def _read_csv(path: Path, columns: list[str] | None, schema: Schema | None) -> pa.Table:
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        names = next(csv.reader(file, delimiter=delimiter), [])
+    with path.open("rb") as file:
+        header = file.readline().decode("utf-8-sig", "replace").rstrip("\r\n")
+    names = next(csv.reader([header], delimiter=delimiter), []) if header else []
     _check_names(path, names, columns)
-    types: dict[str, pa.DataType] = {}
-    if schema is not None:
-        for name in columns or ():
-            feature = schema.features.get(name)
-            types[name] = pa.float64() if isinstance(feature, Numeric) else pa.string()
-    try:
-        return _parse_csv(path, delimiter, columns, types)
-    except pa.ArrowInvalid:
-        # Some number is none: read text, and let the schema's rule for missing values decide.
-        return _parse_csv(path, delimiter, columns, dict.fromkeys(types, pa.string()))
+    if schema is None:
+        return _read_typed(path, delimiter, None, {}, quotes=True)
+    types = {name: pa.float64() if _of_numbers(schema, name) else pa.string() for name in names}
+    if not _has_quotes(path):
+        with suppress(pa.ArrowInvalid):
+            return _read_typed(path, delimiter, columns, types, quotes=False)
+    return _read_lines(path, delimiter, names, columns or names, types)
 
 
-def _parse_csv(
-    path: Path, delimiter: str, columns: list[str] | None, types: dict[str, pa.DataType]
+def _read_typed(
+    path: Path,
+    delimiter: str,
+    columns: list[str] | None,
+    types: dict[str, pa.DataType],
+    *,
+    quotes: bool,
 ) -> pa.Table:
+    """Read a file fast; fails if anything in it is not as expected."""
     return pyarrow.csv.read_csv(
         path,
+        read_options=pyarrow.csv.ReadOptions(block_size=1 << 26),
         parse_options=pyarrow.csv.ParseOptions(
-            delimiter=delimiter,
-            newlines_in_values=True,
-            invalid_row_handler=lambda _: "skip",
+            delimiter=delimiter, newlines_in_values=quotes, quote_char='"' if quotes else False
         ),
         convert_options=pyarrow.csv.ConvertOptions(
-            include_columns=columns,
-            column_types=types,
-            strings_can_be_null=columns is None,
+            include_columns=columns, column_types=types, strings_can_be_null=columns is None
         ),
     )
+
+
+def _read_lines(
+    path: Path,
+    delimiter: str,
+    names: list[str],
+    columns: list[str],
+    types: dict[str, pa.DataType],
+) -> pa.Table:
+    """Read a file line by line, so that no line can spoil another one.
+
+    One line is one record. A line with a wrong number of fields, or one that cannot be read at
+    all, is a record of missing values; blank lines are passed over.
+    """
+    places = [names.index(name) for name in columns]
+    values: list[list[str | None]] = [[] for _ in columns]
+    with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as file:
+        next(file, None)
+        for line in file:
+            text = line.rstrip("\r\n")
+            if not text:
+                continue
+            fields: list[str] = []
+            with suppress(csv.Error):
+                fields = next(csv.reader([text], delimiter=delimiter), [])
+            whole = len(fields) == len(names)
+            for column, place in zip(values, places, strict=True):
+                column.append(fields[place] if whole else None)
+    return pa.table(
+        {
+            name: as_numbers(np.array(column, dtype=object), name)
+            if types[name] == pa.float64()
+            else pa.array(column, pa.string())
+            for name, column in zip(columns, values, strict=True)
+        }
+    )
+
+
+def _has_quotes(path: Path) -> bool:
+    with path.open("rb") as file:
+        return any(b'"' in block for block in iter(lambda: file.read(1 << 24), b""))
+
+
+def _of_numbers(schema: Schema, name: str) -> bool:
+    """Tell whether the schema compares a column's values as numbers."""
+    if name == schema.target:
+        return schema.classes is None or all_numbers(schema.classes)
+    feature = schema.features.get(name)
+    return isinstance(feature, Numeric) or (feature is not None and all_numbers(feature.values))
 
 
 def _check_names(path: Path, names: list[str], columns: list[str] | None) -> None:

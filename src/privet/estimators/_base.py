@@ -86,7 +86,7 @@ class PrivateTreeEstimator(ClassifierMixin, BaseEstimator):
             reservation.settle(table.ledger.total, table.ledger.entries)
         self.tree_ = tree
         self.schema_ = schema
-        self.classes_ = class_array(schema)
+        self.classes_ = class_array(schema)[_sorted(schema)]
         self.privacy_ = PrivacyCard.of(table.ledger, table.leaks)
         self.n_features_in_ = len(schema.names)
         if columns.named:
@@ -103,7 +103,8 @@ class PrivateTreeEstimator(ClassifierMixin, BaseEstimator):
         They come from released numbers, so asking costs nothing.
         """
         check_is_fitted(self)
-        return self.tree_.predict_value(self._check_columns(X))
+        values = self.tree_.predict_value(self._check_columns(X))
+        return values[:, _sorted(self.schema_)]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of every row."""
@@ -183,6 +184,12 @@ class PrivateTreeEstimator(ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _sorted(schema: Schema) -> NDArray[np.intp]:
+    """Return the order in which scikit-learn's scores expect the classes: sorted."""
+    classes = class_array(schema)
+    return np.argsort(classes if classes.dtype != object else classes.astype(str), kind="stable")
 
 
 def check_depth(max_depth: Any) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from privet.criteria import MAX_ROWS
 from privet.errors import BudgetError
 from privet.estimators._base import PrivateTreeEstimator, check_depth
 from privet.learners import whole_trees
@@ -35,7 +37,8 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         What is public about the table. If None, it is drafted from the data, which leaks: the fit
         warns and the model is marked as not private.
     max_depth : int or "auto", default="auto"
-        Most tests on a path; "auto" lets rows x epsilon decide (2, 3, 6 or 9).
+        Most tests on a path; "auto" lets rows x epsilon decide: 2, 3, 6 or 9, less
+        on very wide tables.
     n_rows : int, optional
         The number of rows, if it is public: it steers the automatic choices. If None, two per cent
         of the budget buy a noisy count instead.
@@ -104,17 +107,17 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         del schema
-        rows = self.n_rows
+        rows: Any = self.n_rows
         if rows is not None and (
-            isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1
+            isinstance(rows, bool)
+            or not isinstance(rows, int | np.integer)
+            or not 1 <= rows <= MAX_ROWS
         ):
-            raise BudgetError(
-                "n_rows must be a whole number, at least 1: the public number of rows"
-            )
-        share = self.probability_share
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
+            raise BudgetError(f"n_rows must be a whole number from 1 to {MAX_ROWS}")
+        share: Any = self.probability_share
+        if isinstance(share, bool) or not isinstance(share, Real) or not 0 <= float(share) < 1:
             raise BudgetError("probability_share must be a part of the budget, at least 0, below 1")
-        if self.epsilon * (1 - share) < SMALLEST:
+        if float(self.epsilon) * (1 - float(share)) < SMALLEST:
             raise BudgetError(f"epsilon (less the probabilities' part) must be at least {SMALLEST}")
         if not isinstance(self.merge_tests, bool):
             raise BudgetError("merge_tests must be true or false")
@@ -123,7 +126,7 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         return {
             "max_depth": None if self.max_depth == "auto" else check_depth(self.max_depth),
             "n_rows": None if rows is None else int(rows),
-            "probability_share": Fraction(share),
+            "probability_share": Fraction(float(share)),
             "merge": self.merge_tests,
         }
 

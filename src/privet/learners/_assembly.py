@@ -57,6 +57,7 @@ def _leaf(leaf: Leaf, view: View, counts: NDArray[np.int64] | None, epsilon: Amo
         return Node(value=tuple(float(k == leaf.label) for k in range(classes)))
     width = max(1.0, 1 / float(epsilon))
     weights = np.logaddexp(0.0, counts / width)
-    weights[leaf.label] = max(weights[leaf.label], np.nextafter(weights.max(), np.inf))
+    if weights.argmax() != leaf.label:
+        weights[leaf.label] = weights.max() * (1 + 1e-9)
     shares = weights / weights.sum()
     return Node(value=tuple(shares.tolist()), released={"class_counts": tuple(counts.tolist())})

@@ -36,8 +36,8 @@ CHOICE_SHARE = Fraction(1, 5)
 class Block:
     """One draw: a depth, its budget, and how many features its upper levels may use.
 
-    ``width`` None means all of them; ``bought`` says whether they are chosen privately (else by
-    their order after a public shuffle that ignores the data).
+    ``width`` None means all of them; ``bought`` says whether they are chosen privately (else they
+    are taken at even distances in the schema's order).
     """
 
     depth: int
@@ -70,7 +70,7 @@ def learn(
     left = epsilon
     if n_rows is None:
         counting = epsilon * COUNT_SHARE
-        left -= counting if counting != math.inf else 0
+        left = _less(left, counting)
         n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
     plan = make_plan(schema, n_rows, left, max_depth, probability_share)
     view = make_view(table, plan)
@@ -89,7 +89,7 @@ def grow(cells: Cells, blocks: tuple[Block, ...], *, merge: bool) -> list[Sketch
     if block.width is not None:
         if block.bought:
             choosing = epsilon * CHOICE_SHARE
-            epsilon -= choosing
+            epsilon = _less(epsilon, choosing)
             upper = cells.choose_features(block.width, choosing)
         else:
             upper = [tuple(_spread_out(len(cells.schema.names), block.width))] * len(cells)
@@ -129,7 +129,7 @@ def make_plan(
     leaves = None
     if probability_share:
         leaves = epsilon * probability_share
-        epsilon = epsilon if epsilon == math.inf else epsilon - leaves
+        epsilon = _less(epsilon, leaves)
     mass = n_rows * float(epsilon)
     numeric = sum(isinstance(feature, Numeric) for feature in schema.features.values())
     grid = 32 if numeric <= 12 else 16 if numeric <= 30 else 8 if numeric <= 100 else 4
@@ -139,7 +139,7 @@ def make_plan(
         epsilon -= quantiles
         grid //= 2
     depths = block_depths(mass, max_depth)
-    shares = block_shares(len(depths))
+    shares = block_shares(depths)
     sizes = _sizes(schema, grid, quantiles is not None)
     classes = len(schema.classes or ())
     blocks = tuple(
@@ -171,13 +171,16 @@ def block_depths(mass: float, max_depth: int | None) -> tuple[int, ...]:
     return tuple(allowed)
 
 
-def block_shares(blocks: int) -> tuple[Fraction, ...]:
-    """Return the parts of the budget: an upper block needs less than one that ends in labels."""
-    if blocks == 1:
-        return (Fraction(1),)
-    if blocks == 2:
+def block_shares(depths: tuple[int, ...]) -> tuple[Fraction, ...]:
+    """Return the parts of the budget: 35 and 65 per cent for 3+3 (utility.md, 10.2), else equal."""
+    if depths == (3, 3):
         return (Fraction(35, 100), Fraction(65, 100))
-    return (Fraction(1, blocks),) * blocks
+    return (Fraction(1, len(depths)),) * len(depths)
+
+
+def _less(epsilon: Amount, part: Amount) -> Amount:
+    """Return what is left of a budget; an infinite one stays infinite."""
+    return epsilon if epsilon == math.inf else epsilon - part
 
 
 def _sizes(schema: Schema, grid: int, quantiles: bool) -> list[int]:
@@ -192,7 +195,7 @@ def _sizes(schema: Schema, grid: int, quantiles: bool) -> list[int]:
 
 def _affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: float) -> Block:
     """Limit the work of a block on wide tables (utility.md, section 12)."""
-    features, tests = len(sizes), sum(sizes)
+    features, tests, widest = len(sizes), sum(sizes), max(sizes)
     mean = tests / features
     per_test = 1 if classes == 2 else 2 * classes
     budget = AFFORDABLE / per_test
@@ -215,8 +218,12 @@ def _affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: f
         block = Block(2, block.epsilon)
     if rows * features**2 / 2 <= AFFORDABLE and 2 * tests**2 <= budget:
         return block
-    width = int(min(features, AFFORDABLE / (max(rows, 1) * features), budget / (2 * tests * mean)))
-    return Block(2, block.epsilon, max(width, 1), bought=mass >= 1_000)
+    width = int(
+        min(features, AFFORDABLE / (max(rows, 1) * features), budget / (2 * tests * widest))
+    )
+    if width < 1:
+        return Block(1, block.epsilon)
+    return Block(2, block.epsilon, width, bought=mass >= 1_000)
 
 
 def make_view(table: PrivateTable, plan: Plan) -> View:

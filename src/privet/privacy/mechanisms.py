@@ -301,7 +301,7 @@ class WholeTree:
         if self.epsilon == math.inf:
             return self.LIMIT_RATE
         ideal = (self.epsilon - self.ABSOLUTE_SLACK) / (1 + self.RELATIVE_SLACK)
-        rate = float(ideal)
+        rate = float(min(ideal, Fraction(self.LIMIT_RATE)))
         return rate if rate <= ideal else math.nextafter(rate, 0.0)
 
     @property

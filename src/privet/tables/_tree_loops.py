@@ -6,6 +6,9 @@ a categorical one "code = k". Sums of weights have a last axis of *channels*: wi
 channel of signed sums (class 1 minus class 0) is enough, with more there is one per class.
 ``d[t]`` is the sum over a region's records that pass test t, ``total`` over the whole region.
 
+Features are in such an order that those of the upper levels come first, and with them their codes
+and tests: ``n_upper`` features, the first ``code_first[n_upper]`` codes.
+
 ``table[k] = exp(-unit * k)``, with zero at its end: what is below the smallest double is nothing in
 a sum of doubles whose largest term is about one. Logarithms are relative to a factor that all
 trees on a region share, ``exp(unit * sum of weights)`` with two classes and one with more.
@@ -38,17 +41,29 @@ def log_depth_1(d, total, priors, stop, looks, look_first, look_last, table, uni
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
+def _with_lookups(base, weight, looks, look_logs):
+    """Return ``log(exp(base) weight + sum of exp(look_logs))``, whatever their sizes.
+
+    A lookup of many categories has a tiny prior, about one over classes^categories; its term is
+    kept as a logarithm, for it may be the only one that matters.
+    """
+    base += np.log(weight)
+    top = base
+    for j in range(len(looks)):
+        top = max(top, look_logs[j])
+    total = np.exp(base - top)
+    for j in range(len(looks)):
+        total += np.exp(look_logs[j] - top)
+    return top + np.log(total)
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
 def _log_signed(d, total, priors, stop, looks, look_first, look_last, table, unit):
     # A leaf weighs cosh(unit total), and a test p/2 (cosh(unit total) + cosh(unit (2d - total))).
     end = len(table) - 1
     top = abs(total)
     for t in range(len(priors)):
         top = max(top, abs(2 * d[t, 0] - total))
-    for j in range(len(looks)):
-        reach = 0
-        for t in range(look_first[j], look_last[j]):
-            reach += abs(d[t, 0])
-        top = max(top, reach)
     weight = 0.0
     rest = 0.0
     for t in range(len(priors)):
@@ -65,17 +80,22 @@ def _log_signed(d, total, priors, stop, looks, look_first, look_last, table, uni
     if gap < end:
         leaf = 0.5 * table[uint64(gap)] * (1.0 + table[uint64(min(2 * abs(total), end))])
         weight += (stop + 0.5 * rest) * leaf
+    if len(looks) == 0:
+        return unit * top + np.log(weight)
+    look_logs = np.empty(len(looks))
     for j in range(len(looks)):
         reach = 0
         product = looks[j]
+        log_product = 0.0
         for t in range(look_first[j], look_last[j]):
             x = abs(d[t, 0])
             reach += x
             product *= 0.5 * (1.0 + table[uint64(min(2 * x, end))])
-        gap = top - reach
-        if gap < end:
-            weight += product * table[uint64(gap)]
-    return unit * top + np.log(weight)
+            if product < 1e-200:
+                log_product += np.log(product)
+                product = 1.0
+        look_logs[j] = unit * reach + log_product + np.log(product)
+    return _with_lookups(unit * top, weight, looks, look_logs)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -92,14 +112,6 @@ def _log_counts(d, total, priors, stop, looks, look_first, look_last, table, uni
             inside = max(inside, d[t, k])
             outside = max(outside, total[k] - d[t, k])
         top = max(top, inside + outside)
-    for j in range(len(looks)):
-        reach = 0
-        for t in range(look_first[j], look_last[j]):
-            inside = d[t, 0]
-            for k in range(1, classes):
-                inside = max(inside, d[t, k])
-            reach += inside
-        top = max(top, reach)
     weight = 0.0
     for t in range(len(priors)):
         inside, outside = d[t, 0], total[0] - d[t, 0]
@@ -118,9 +130,13 @@ def _log_counts(d, total, priors, stop, looks, look_first, look_last, table, uni
     for k in range(classes):
         leaf += table[min(top - total[k], end)]
     weight += stop * leaf / classes
+    if len(looks) == 0:
+        return unit * top + np.log(weight)
+    look_logs = np.empty(len(looks))
     for j in range(len(looks)):
         reach = 0
         product = looks[j]
+        log_product = 0.0
         for t in range(look_first[j], look_last[j]):
             inside = d[t, 0]
             for k in range(1, classes):
@@ -130,10 +146,11 @@ def _log_counts(d, total, priors, stop, looks, look_first, look_last, table, uni
             for k in range(classes):
                 share += table[min(inside - d[t, k], end)]
             product *= share / classes
-        gap = top - reach
-        if gap < end:
-            weight += product * table[gap]
-    return unit * top + np.log(weight)
+            if product < 1e-200:
+                log_product += np.log(product)
+                product = 1.0
+        look_logs[j] = unit * reach + log_product + np.log(product)
+    return _with_lookups(unit * top, weight, looks, look_logs)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -162,24 +179,23 @@ def add_singles(places, channels, weights, rows, row):
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def add_pairs(places, channels, weights, rows, upper, hist):
-    """Add the weights of some records to ``hist[place of g, place of h, channel]``, g in upper."""
+def add_pairs(places, channels, weights, rows, first, last, hist):
+    """Add the weights of some records to ``hist[place of g, place of h]``, g from first to last."""
     for r in range(len(rows)):
         i = rows[r]
         weight = weights[i]
         channel = channels[i]
-        for u in range(len(upper)):
-            line = hist[places[i, upper[u]]]
+        for g in range(first, last):
+            line = hist[places[i, g]]
             for h in range(places.shape[1]):
                 line[places[i, h], channel] += weight
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def pair_tests(hist, upper, code_first, test_first, numeric, pairs):
+def pair_tests(hist, n_upper, code_first, test_first, numeric, pairs):
     """Turn pair sums by code into ``pairs[c, t]``: sums over records that pass both tests."""
     running = np.zeros(hist.shape[1:], dtype=hist.dtype)
-    for u in range(len(upper)):
-        g = upper[u]
+    for g in range(n_upper):
         start, stop = code_first[g], code_first[g + 1]
         if numeric[g]:
             running[:] = 0
@@ -197,11 +213,10 @@ def pair_tests(hist, upper, code_first, test_first, numeric, pairs):
 
 @njit(nogil=True, cache=True, boundscheck=False)
 def log_children(
-    pairs, singles, total, upper_tests, priors, stop, looks, look_first, look_last, table, unit, out
+    pairs, singles, total, priors, stop, looks, look_first, look_last, table, unit, out
 ):
     """Write ``log Z1`` of the records that fail and that pass every upper test of a region."""
-    for u in range(len(upper_tests)):
-        c = upper_tests[u]
+    for c in range(len(pairs)):
         out[c, 0] = log_depth_1(
             singles - pairs[c],
             total - singles[c],
@@ -226,7 +241,7 @@ def log_grandchildren(
     weights,
     rows,
     row_first,
-    upper,
+    n_upper,
     pairs,
     singles,
     total,
@@ -252,16 +267,12 @@ def log_grandchildren(
     """
     n_tests = len(priors)
     shape = (n_tests, singles.shape[1])
-    hist = np.zeros((code_first[-1], code_first[-1], singles.shape[1]), dtype=singles.dtype)
+    hist = np.zeros((code_first[n_upper], code_first[-1], singles.shape[1]), dtype=singles.dtype)
     running = np.zeros((code_first[-1], singles.shape[1]), dtype=singles.dtype)
     both = np.zeros(shape, dtype=singles.dtype)
     one = np.zeros(shape, dtype=singles.dtype)
     other = np.zeros(shape, dtype=singles.dtype)
     none = np.zeros(shape, dtype=singles.dtype)
-    position = 0
-    while upper[position] != f:
-        position += 1
-    later = upper[position:]
     size = code_first[f + 1] - code_first[f]
     for code in range(size - 1, -1, -1):
         if numeric[f]:
@@ -269,13 +280,11 @@ def log_grandchildren(
         else:
             c = test_first[f] + code
             hist[:] = 0
-        add_pairs(
-            places, channels, weights, rows[row_first[code] : row_first[code + 1]], later, hist
-        )
+        mine = rows[row_first[code] : row_first[code + 1]]
+        add_pairs(places, channels, weights, mine, f, n_upper, hist)
         if numeric[f] and code == 0:
             break
-        for u in range(len(later)):
-            g = later[u]
+        for g in range(f, n_upper):
             running[:] = 0
             for k in range(code_first[g + 1] - code_first[g] - 1, -1, -1):
                 if numeric[g]:

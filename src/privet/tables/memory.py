@@ -85,7 +85,7 @@ class MemoryEngine:
         """Return how many records lie in each of the equal steps of a numeric feature's range."""
         numeric = schema.features[schema.names[feature]]
         assert isinstance(numeric, Numeric)
-        cuts = Numeric(numeric.low, numeric.high, bins=steps).cuts
+        cuts = numeric.low + (numeric.high - numeric.low) * (np.arange(1, steps) / steps)
         codes = np.empty(len(self._columns), dtype=np.int32)
         numbers = self._columns.numbers(schema.names[feature])
         _kernels.bin_numbers(numbers, cuts, numeric.low, numeric.high, codes, fast=self._fast)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.criteria import Criterion
-from privet.schema import Schema
+from privet.tables.views import View
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Multiway:
         """Return the loss of the candidate from counts of shape (cells, codes, classes)."""
         return np.asarray(criterion.losses(counts).sum(axis=-1))
 
-    def split(self, feature: int, schema: Schema) -> Split:
+    def split(self, feature: int, view: View) -> Split:
         """Return the candidate of a feature."""
-        return Split(feature, tuple(range(schema.sizes[feature])))
+        return Split(feature, tuple(range(view.sizes[feature])))
 
 
 def best_correct(counts: NDArray[Any], numeric: bool) -> NDArray[np.int64]:

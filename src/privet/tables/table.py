@@ -149,7 +149,8 @@ class PrivateTable:
                 parts += [(start, middle), (middle, stop)]
             intervals = parts
         width = numeric.high - numeric.low
-        return tuple(numeric.low + width * (point / GRID) for point in sorted(found))
+        points = [numeric.low + width * (point / GRID) for point in sorted(found)]
+        return tuple(point for point in points if numeric.low < point < numeric.high)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a private table cannot be pickled or copied: its rows stay where they are")
@@ -199,6 +200,14 @@ class Cells:
         """
         if not splits or len(splits) != len(self):
             raise ValueError("give one split for every cell")
+        sizes = _assignments[self].view.sizes
+        for split in splits:
+            if (
+                not 0 <= split.feature < len(sizes)
+                or len(split.children) != sizes[split.feature]
+                or set(split.children) != set(range(split.n_children))
+            ):
+                raise ValueError("a split needs one child for every code of its feature")
         parents = np.repeat(np.arange(len(self)), [split.n_children for split in splits])
         scopes = self._scopes.divide(parents)
         assignment = _rooms[self._table].engine.split(_assignments[self], splits)
@@ -264,7 +273,7 @@ class Cells:
         select = PermuteAndFlip if self._accountant == "pure" else Exponential
         mechanisms = [select(criterion.spread, amount) for amount in self._amounts(epsilon)]
         self._charge(mechanisms, f"which split ({criterion.name})")
-        room = _rooms[self._table]
+        room, view = _rooms[self._table], _assignments[self].view
         features = np.flatnonzero(allowed.any(axis=0)).tolist()
         chosen: list[Split] = []
         for batch, histograms in room.engine.histograms(_assignments[self], features):
@@ -275,7 +284,7 @@ class Cells:
                 open_features = np.flatnonzero(allowed[cell])
                 mechanism = mechanisms[cell if len(mechanisms) > 1 else 0]
                 winner = mechanism.choose(Exact(-loss[open_features]), room.noise)
-                chosen.append(candidates.split(int(open_features[winner]), self.schema))
+                chosen.append(candidates.split(int(open_features[winner]), view))
         return chosen
 
     def draw_trees(
@@ -310,8 +319,14 @@ class Cells:
             raise ValueError("a tree drawn at once has depth 1, 2 or 3")
         if not len(self):
             return []
+        everything = range(len(self.schema.names))
         if upper is None:
-            upper = [range(len(self.schema.names))] * len(self)
+            upper = [everything] * len(self)
+        if len(upper) != len(self) or any(
+            not part or len(set(part)) < len(part) or not set(part) <= set(everything)
+            for part in upper
+        ):
+            raise ValueError("give every cell at least one feature for its upper levels, each once")
         mechanisms = [WholeTree(amount) for amount in self._amounts(epsilon)]
         self._charge(mechanisms, f"which tree of depth {depth}, with its labels")
         rates = [mechanism.rate for mechanism in mechanisms]

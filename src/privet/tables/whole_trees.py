@@ -26,7 +26,7 @@ from privet.tables.splits import Branch, Leaf, Sketch, Split
 #: Prior probability that a node above the last level is a leaf.
 STOP = 0.5
 #: Log weights are rounded to this many steps per unit before one is drawn exactly.
-STEPS = 2.0**36
+STEPS = 2.0**44
 _NEGLIGIBLE = 750.0  # exp(-750) is below the smallest double
 
 
@@ -97,7 +97,13 @@ class _Drawing:
         noise: Noise,
         workers: int,
     ) -> None:
-        self.menu = menu
+        # Features of the upper levels come first, so that tables of pairs have no empty lines.
+        others = [h for h in range(len(menu.sizes)) if h not in set(menu.upper)]
+        self.order = [*menu.upper, *others]
+        self.n_upper = len(menu.upper)
+        self.sizes = [menu.sizes[h] for h in self.order]
+        self.is_numeric = [menu.numeric[h] for h in self.order]
+        codes = codes[self.order]
         self.classes = classes
         self.noise = noise
         self.workers = workers
@@ -118,79 +124,76 @@ class _Drawing:
 
         self.occupied = [
             np.flatnonzero(np.bincount(codes[h], minlength=size)) if merge else np.arange(size)
-            for h, size in enumerate(menu.sizes)
+            for h, size in enumerate(self.sizes)
         ]
         self.occupied = [found if len(found) else np.zeros(1, np.intp) for found in self.occupied]
-        self.numeric = np.array(menu.numeric)
-        self.upper = np.array(menu.upper, dtype=np.int64)
+        self.numeric = np.array(self.is_numeric)
         kept = np.array([len(found) for found in self.occupied])
         self.code_first = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
         self.test_first = np.concatenate([[0], np.cumsum(kept - self.numeric)]).astype(np.int64)
         self._set_priors()
         narrow = np.uint16 if self.code_first[-1] < 2**16 else np.int32
-        self.places = np.empty((codes.shape[1], len(menu.sizes)), dtype=narrow)
-        for h, size in enumerate(menu.sizes):
+        self.places = np.empty((codes.shape[1], len(self.sizes)), dtype=narrow)
+        for h, size in enumerate(self.sizes):
             number = np.zeros(size, dtype=narrow)
             number[self.occupied[h]] = self.code_first[h] + np.arange(kept[h])
             self.places[:, h] = number[codes[h]]
 
     def _set_priors(self) -> None:
         """Share the prior: equally by feature, then equally by test; half to a lookup, if any."""
-        menu, n_tests = self.menu, int(self.test_first[-1])
+        features, n_tests = len(self.sizes), int(self.test_first[-1])
         self.last = np.zeros(n_tests)
-        self.above = np.zeros(n_tests)
-        self.idle_last = np.zeros(len(menu.sizes))  # tests that divide nothing, by feature
-        self.idle_above = np.zeros(len(menu.sizes))
+        self.above = np.zeros(int(self.test_first[self.n_upper]))
+        self.idle_last = np.zeros(features)  # tests that divide nothing, by feature
+        self.idle_above = np.zeros(features)
         self.times = np.ones(n_tests, dtype=np.int64)  # how many tests are merged into one
         looks, look_features = [], []
-        for h, size in enumerate(menu.sizes):
+        for h, size in enumerate(self.sizes):
             mine = slice(self.test_first[h], self.test_first[h + 1])
             # A numeric feature with one code offers one test, which divides nothing.
-            offered = max(size - 1, 1) if menu.numeric[h] else size
-            if menu.numeric[h]:
+            offered = max(size - 1, 1) if self.is_numeric[h] else size
+            if self.is_numeric[h]:
                 self.times[mine] = np.diff(self.occupied[h])
-            share = (1 - STOP) / len(menu.sizes)
-            if not menu.numeric[h]:
+            share = (1 - STOP) / features
+            if not self.is_numeric[h]:
                 share /= 2
                 looks.append(share)
                 look_features.append(h)
-            above = (1 - STOP) / len(menu.upper) if h in menu.upper else 0.0
             idle = offered - int(self.times[mine].sum())
             self.last[mine] = share * self.times[mine] / offered
-            self.above[mine] = above * self.times[mine] / offered
             self.idle_last[h] = share * idle / offered
-            self.idle_above[h] = above * idle / offered
+            if h < self.n_upper:
+                share = (1 - STOP) / self.n_upper
+                self.above[mine] = share * self.times[mine] / offered
+                self.idle_above[h] = share * idle / offered
         self.looks = np.array(looks)
         self.look_features = np.array(look_features, dtype=np.int64)
         self.look_first = self.test_first[self.look_features]
         self.look_last = self.test_first[self.look_features + 1]
-        self.upper_tests = np.concatenate(
-            [np.arange(self.test_first[h], self.test_first[h + 1]) for h in menu.upper]
-        )
 
     def draw(self, rows: NDArray[np.intp], depth: int) -> Sketch:
         """Draw a tree of at most this depth for some of the records."""
         sums = _Sums(self, rows)
         if depth == 0:
             return self._leaf(sums.total)
-        idle = self.idle_last if depth == 1 else self.idle_above
-        tests = np.arange(len(self.last)) if depth == 1 else self.upper_tests
         stop = _log(STOP) + self.log_leaf(sums.total)
         if depth == 1:
-            tested = _log(self.last) + self.log_leaf(sums.singles)
-            tested += self.log_leaf(sums.total - sums.singles)
+            priors, idle = self.last, self.idle_last
+            tested = self.log_leaf(sums.singles) + self.log_leaf(sums.total - sums.singles)
             unchanged = float(self.log_leaf(sums.total))
             lookups = self._log_lookups(sums)
         else:
+            priors, idle = self.above, self.idle_above
             tested, unchanged = sums.log_tests(depth)
             lookups = np.zeros(0)
-        nothing = _log(idle.sum()) + unchanged
-        chosen = self._choose(np.array([*tested[tests], *lookups, stop, nothing]))
-        if chosen < len(tests):
-            return self._branch(int(tests[chosen]), rows, depth)
-        if chosen < len(tests) + len(lookups):
-            return self._lookup(chosen - len(tests), sums)
-        if chosen == len(tests) + len(lookups):
+        tests = len(priors)
+        nothing = [_log(idle.sum()) + unchanged] if idle.any() else []
+        chosen = self._choose(np.array([*(_log(priors) + tested), *lookups, stop, *nothing]))
+        if chosen < tests:
+            return self._branch(chosen, rows, depth)
+        if chosen < tests + len(lookups):
+            return self._lookup(chosen - tests, sums)
+        if chosen == tests + len(lookups):
             return self._leaf(sums.total)
         return self._idle_branch(idle, rows, depth)
 
@@ -217,14 +220,9 @@ class _Drawing:
         )
 
     def _choose(self, log_weights: NDArray[np.float64]) -> int:
-        """Draw an index with probability proportional to the exponential of its log weight.
-
-        What has no prior (minus infinity) is no candidate.
-        """
-        open_choices = np.flatnonzero(log_weights > -np.inf)
-        candidates = log_weights[open_choices]
-        gaps = np.maximum((candidates - candidates.max()) * STEPS, -(2.0**62))
-        return int(open_choices[self.noise.exponential(np.rint(gaps).astype(np.int64), STEPS)])
+        """Draw an index with probability proportional to the exponential of its log weight."""
+        gaps = np.maximum((log_weights - log_weights.max()) * STEPS, -(2.0**62))
+        return self.noise.exponential(np.rint(gaps).astype(np.int64), STEPS)
 
     def _label(self, sums: NDArray[Any]) -> int:
         if self.n_channels == 1:
@@ -239,7 +237,7 @@ class _Drawing:
         h = int(np.searchsorted(self.test_first, test, side="right")) - 1
         k = test - int(self.test_first[h])
         place = self.places[rows, h].astype(np.int64) - self.code_first[h]
-        passing = place > k if self.menu.numeric[h] else place == k
+        passing = place > k if self.is_numeric[h] else place == k
         code = int(self.occupied[h][k])
         if self.times[test] > 1:
             code += below(self.noise, int(self.times[test]))
@@ -247,16 +245,17 @@ class _Drawing:
 
     def _idle_branch(self, idle: NDArray[np.float64], rows: NDArray[Any], depth: int) -> Branch:
         """Return a branch by a test that divides no record of the cell."""
-        h = self._choose(_log(idle))
-        size, found = self.menu.sizes[h], self.occupied[h]
-        if self.menu.numeric[h]:
-            everyone = range(0, int(found[0]))  # "code > k" for all records
-            nobody = range(int(found[-1]), size - 1)
-        else:
-            everyone = range(0)
-            nobody = sorted(set(range(size)) - set(found.tolist()))  # type: ignore[assignment]
+        offering = np.flatnonzero(idle)
+        h = int(offering[self._choose(_log(idle[offering]))])
+        size, found = self.sizes[h], self.occupied[h]
         if size == 1:  # its one test
             return self._grow(h, 0, rows, rows[:0], depth)
+        if self.is_numeric[h]:
+            everyone = list(range(int(found[0])))  # "code > k" for all records
+            nobody = list(range(int(found[-1]), size - 1))
+        else:
+            everyone = []
+            nobody = sorted(set(range(size)) - set(found.tolist()))
         pick = below(self.noise, len(everyone) + len(nobody))
         if pick < len(everyone):
             return self._grow(h, everyone[pick], rows[:0], rows, depth)
@@ -265,27 +264,32 @@ class _Drawing:
     def _grow(
         self, h: int, code: int, failing: NDArray[Any], passing: NDArray[Any], depth: int
     ) -> Branch:
-        size = self.menu.sizes[h]
-        if self.menu.numeric[h]:
+        size = self.sizes[h]
+        if self.is_numeric[h]:
             children = tuple(int(c > code) for c in range(size))
         else:
             children = tuple(int(c == code) for c in range(size))
         return Branch(
-            Split(h, children), (self.draw(failing, depth - 1), self.draw(passing, depth - 1))
+            Split(self.order[h], children),
+            (self.draw(failing, depth - 1), self.draw(passing, depth - 1)),
         )
 
     def _lookup(self, look: int, sums: _Sums) -> Branch:
         """Return a branch that gives every category a label; those of one label are one child."""
         h = int(self.look_features[look])
-        labels = np.zeros(self.menu.sizes[h], dtype=np.intp)
-        first, found = int(self.look_first[look]), self.occupied[h].tolist()
-        for code in range(self.menu.sizes[h]):
-            if code in found:
-                labels[code] = self._label(sums.singles[first + found.index(code)])
-            else:
-                labels[code] = below(self.noise, self.classes)
+        first = int(self.look_first[look])
+        labels = np.empty(self.sizes[h], dtype=np.intp)
+        empty = np.ones(self.sizes[h], dtype=bool)
+        for k, code in enumerate(self.occupied[h].tolist()):
+            labels[code] = self._label(sums.singles[first + k])
+            empty[code] = False
+        for code in np.flatnonzero(empty).tolist():
+            labels[code] = below(self.noise, self.classes)
         used, children = np.unique(labels, return_inverse=True)
-        return Branch(Split(h, tuple(children.tolist())), tuple(Leaf(int(label)) for label in used))
+        return Branch(
+            Split(self.order[h], tuple(children.tolist())),
+            tuple(Leaf(int(label)) for label in used),
+        )
 
 
 class _Sums:
@@ -310,37 +314,33 @@ class _Sums:
         """Return the log weight of all trees below every test, and of those without a test."""
         drawing = self.drawing
         pairs = self._pairs()
-        sides = np.full((len(drawing.last), 2), -np.inf)
+        upper = len(drawing.above)
         common = self._common()
-        self.loops.log_children(
-            pairs, self.singles, self.total, drawing.upper_tests, *common, sides
-        )
+        sides = np.empty((upper, 2))
+        self.loops.log_children(pairs, self.singles, self.total, *common, sides)
         alone = float(self.loops.log_depth_1(self.singles, self.total, *common))
-        log_above = _log(drawing.above)
-        children = log_above + sides.sum(axis=1)
+        children = sides.sum(axis=1)
         if depth == 2:
             return children, alone
         # Depth 3: each side of a test is a region on which trees of depth <= 2 are summed up.
-        grandchildren = self._grandchildren(pairs, common)
-        leaves = np.stack(
-            [drawing.log_leaf(self.total - self.singles), drawing.log_leaf(self.singles)], axis=1
-        )
+        log_above = _log(drawing.above)
         idle = _log(drawing.idle_above.sum())
-        upper = drawing.upper_tests
+        passing = self.singles[:upper]
+        leaves = np.stack(
+            [drawing.log_leaf(self.total - passing), drawing.log_leaf(passing)], axis=1
+        )
         terms = np.concatenate(
             [
-                (_log(STOP) + leaves)[upper, :, None],
-                (idle + sides)[upper, :, None],
-                log_above[upper] + grandchildren[upper][:, :, upper],
+                (_log(STOP) + leaves)[:, :, None],
+                (idle + sides)[:, :, None],
+                log_above + self._grandchildren(pairs, common),
             ],
             axis=2,
         )
-        log_weights = np.full(len(drawing.last), -np.inf)
-        log_weights[upper] = log_above[upper] + _log_sum(terms).sum(axis=1)
         whole = np.array(
-            [_log(STOP) + drawing.log_leaf(self.total), idle + alone, *children[upper]]
+            [_log(STOP) + drawing.log_leaf(self.total), idle + alone, *(log_above + children)]
         )
-        return log_weights, float(_log_sum(whole))
+        return _log_sum(terms).sum(axis=1), float(_log_sum(whole))
 
     def _common(self) -> tuple[Any, ...]:
         drawing = self.drawing
@@ -357,20 +357,18 @@ class _Sums:
     def _pairs(self) -> NDArray[Any]:
         drawing = self.drawing
         kind = drawing.weights.dtype
-        width = int(drawing.code_first[-1])
-        hist = np.zeros((width, width, drawing.n_channels), dtype=kind)
+        upper, first = drawing.n_upper, drawing.code_first
+        hist = np.zeros((first[upper], first[-1], drawing.n_channels), dtype=kind)
         self.loops.add_pairs(
-            drawing.places, drawing.channels, drawing.weights, self.rows, drawing.upper, hist
+            drawing.places, drawing.channels, drawing.weights, self.rows, 0, upper, hist
         )
-        pairs = np.zeros((len(drawing.last), len(drawing.last), drawing.n_channels), dtype=kind)
-        self.loops.pair_tests(
-            hist, drawing.upper, drawing.code_first, drawing.test_first, drawing.numeric, pairs
-        )
+        pairs = np.zeros((len(drawing.above), *self.singles.shape), dtype=kind)
+        self.loops.pair_tests(hist, upper, first, drawing.test_first, drawing.numeric, pairs)
         return pairs
 
     def _grandchildren(self, pairs: NDArray[Any], common: tuple[Any, ...]) -> NDArray[np.float64]:
         drawing = self.drawing
-        out = np.full((len(drawing.last), 2, len(drawing.last)), -np.inf)
+        out = np.empty((len(drawing.above), 2, len(drawing.above)))
 
         def visit(f: int) -> None:
             code = drawing.places[self.rows, f]
@@ -384,7 +382,7 @@ class _Sums:
                 drawing.weights,
                 self.rows[order],
                 first,
-                drawing.upper,
+                drawing.n_upper,
                 pairs,
                 self.singles,
                 self.total,
@@ -396,7 +394,7 @@ class _Sums:
             )
 
         with ThreadPoolExecutor(drawing.workers) as pool:
-            list(pool.map(visit, drawing.upper.tolist()))
+            list(pool.map(visit, range(drawing.n_upper)))
         return out
 
 
