@@ -3,16 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test slow lint bench docs clean
+.PHONY: demo test data lint bench docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/privet demo
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 -m "not slow and not data"
+	$(BIN)/python -m pytest -n 2 -m "not data"
 
-slow: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 -m "slow"
+data: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -m data
 
 lint: $(VENV)/.installed-test $(VENV)/.installed-lint
 	$(BIN)/ruff check .

@@ -394,8 +394,9 @@ def facts_of(command: str) -> list[str]:
         f"- load average when the run ended: {os.getloadavg()[0]:.1f} (this run included)",
         f"- input: one float64 array in C order, {FEATURES} features, int64 classes, the same for "
         "all; scikit-learn turns it into float32 by itself, which is in its time",
-        f"- threads: Privet and LightGBM use all {CORES} cores (Privet for binning, counting and "
-        "routing; noise and nodes are made in one thread), scikit-learn's tree has one thread",
+        f"- threads: Privet and LightGBM use all {CORES} cores (Privet for binning, counting, "
+        "routing and large batches of noise; selections and nodes are made in one thread), "
+        "scikit-learn's tree has one thread",
         "- times are the smallest of the repeats, wall and CPU apart; no time contains compilation",
         "- memory: high-water mark of the first fit beyond the input, per cell of the table (at "
         "1e4 rows a byte per cell is a quarter of a megabyte: there it means little)",

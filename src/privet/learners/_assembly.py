@@ -55,9 +55,8 @@ def _leaf(leaf: Leaf, view: View, counts: NDArray[np.int64] | None, epsilon: Amo
     classes = len(view.schema.classes or ())
     if counts is None or epsilon is None:
         return Node(value=tuple(float(k == leaf.label) for k in range(classes)))
-    width = max(1.0, 1 / float(epsilon))
-    weights = np.logaddexp(0.0, counts / width)
-    if weights.argmax() != leaf.label:
-        weights[leaf.label] = weights.max() * (1 + 1e-9)
-    shares = weights / weights.sum()
+    shares = class_shares(counts, epsilon)
+    if shares.argmax() != leaf.label:
+        shares[leaf.label] = shares.max() * (1 + 1e-9)
+        shares /= shares.sum()
     return Node(value=tuple(shares.tolist()), released={"class_counts": tuple(counts.tolist())})

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.criteria import Criterion
-from privet.learners._assembly import as_test
+from privet.learners._assembly import as_test, class_shares
 from privet.privacy.budget import Amount
 from privet.schema import Schema
 from privet.tables import Cells, Multiway, PrivateTable, Split, View
@@ -87,14 +87,8 @@ def _last_level(cells: Cells, share: Amount) -> list[Node]:
 def _leaves(
     class_counts: NDArray[np.int64], share: Amount, counts: list[int] | None = None
 ) -> list[Node]:
-    """Return leaves whose most probable class is the one of the largest noisy count (line 12).
-
-    Probabilities are the counts bent upwards below the noise's scale, so that they are positive
-    and in the same order: post-processing.
-    """
-    width = max(1.0, 1 / float(share))
-    weights = np.logaddexp(0.0, class_counts / width)
-    values = weights / weights.sum(axis=1, keepdims=True)
+    """Return leaves whose most probable class is the one of the largest noisy count (line 12)."""
+    values = class_shares(class_counts, share)
     released: list[dict[str, int | tuple[int, ...]]] = [
         {"class_counts": tuple(row)} for row in class_counts.tolist()
     ]
