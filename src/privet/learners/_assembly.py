@@ -50,6 +50,16 @@ def assemble(sketch: Sketch, cells: Cells, view: View, leaf_epsilon: Amount | No
     return Tree(view.schema, tuple(nodes))
 
 
+def class_shares(counts: NDArray[np.int64], epsilon: Amount) -> NDArray[np.float64]:
+    """Turn noisy class counts into probabilities, in the same order: post-processing.
+
+    Counts are bent upwards below the scale of their noise, so that all shares are positive.
+    """
+    width = max(1.0, 1 / float(epsilon))
+    weights = np.logaddexp(0.0, counts / width)
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
 def _leaf(leaf: Leaf, view: View, counts: NDArray[np.int64] | None, epsilon: Amount | None) -> Node:
     """Return a leaf: its label for sure, or shares by bought counts with the label on top."""
     classes = len(view.schema.classes or ())
