@@ -23,6 +23,35 @@ def as_test(split: Split, view: View) -> Test:
     return Cut(name, tuple(edges), missing=extra)
 
 
+def without_dead_ends(sketch: Sketch, open_codes: tuple[frozenset[int], ...]) -> Sketch:
+    """Return the tree without what no record can reach: tests that contradict one above them.
+
+    Post-processing: every record keeps its leaf. ``open_codes`` are the codes of every feature
+    with which a record can get here.
+    """
+    if isinstance(sketch, Leaf):
+        return sketch
+    feature, children = sketch.split.feature, sketch.split.children
+    parts = [
+        frozenset(code for code in open_codes[feature] if children[code] == child)
+        for child in range(len(sketch.children))
+    ]
+    reached = [child for child, codes in enumerate(parts) if codes]
+    below = [
+        without_dead_ends(
+            sketch.children[child],
+            (*open_codes[:feature], parts[child], *open_codes[feature + 1 :]),
+        )
+        for child in reached
+    ]
+    if len(reached) == 1:
+        return below[0]
+    number = {child: place for place, child in enumerate(reached)}
+    # Codes that cannot come here go with the first child that can be reached.
+    kept = tuple(number.get(child, 0) for child in children)
+    return Branch(Split(feature, kept), tuple(below))
+
+
 def assemble(sketch: Sketch, cells: Cells, view: View, leaf_epsilon: Amount | None) -> Tree:
     """Return the tree of a sketch; with a budget for its leaves, buy their class counts."""
     nodes: list[Node] = []

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from privet.learners._assembly import assemble
+from privet.learners._assembly import assemble, without_dead_ends
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
 from privet.tables import Branch, Cells, PrivateTable, Sketch, View
@@ -75,7 +75,8 @@ def learn(
     plan = make_plan(schema, n_rows, left, max_depth, probability_share)
     view = make_view(table, plan)
     cells = table.root(view)
-    (sketch,) = grow(cells, plan.blocks, merge=merge)
+    (drawn,) = grow(cells, plan.blocks, merge=merge)
+    sketch = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
     return assemble(sketch, cells, view, plan.leaves)
 
 
