@@ -331,6 +331,7 @@ class Cells:
         self._charge(mechanisms, f"which tree of depth {depth}, with its labels")
         rates = [mechanism.rate for mechanism in mechanisms]
         room = _rooms[self._table]
+        _log.info("drawing %d trees (the first time on a machine, loops are compiled)", len(self))
         return room.engine.draw_trees(
             _assignments[self],
             upper,
