@@ -26,8 +26,10 @@ COUNT_SHARE = Fraction(1, 50)
 #: Part of the budget for private quantiles, where rows x epsilon pays for them.
 QUANTILE_SHARE = Fraction(1, 10)
 QUANTILE_LEVELS = 4
-#: Work that a block may cost (increments and sums), about a second.
+#: Work that a block may cost (increments and sums), about a second; a full block of depth 3 may
+#: cost more, because merging makes most of them several times cheaper than this count.
 AFFORDABLE = 4e8
+AFFORDABLE_DEPTH_3 = 1.5e9
 #: Part of a block's budget for choosing the features of its upper levels on wide tables.
 CHOICE_SHARE = Fraction(1, 5)
 
@@ -203,7 +205,8 @@ def _affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: f
     if block.depth < 2:
         return block
     if block.depth == 3:
-        if 2 * tests**3 <= budget and rows * features**3 / 3 <= AFFORDABLE:
+        work = max(2 * tests**3 * per_test, rows * features**3 / 3)
+        if work <= AFFORDABLE_DEPTH_3:
             return block
         if mass >= 2_000:
             width = int(
