@@ -494,12 +494,12 @@ def write_report(path: Path, rows: Rows, command: str, notes: list[str]) -> None
         "- one-hot categories for CART and diffprivlib; Privet, DP-EBM and boosting take them as "
         "they are",
         "- diffprivlib's forest with `shuffle=True` (its default gives each tree consecutive rows, "
-        "and some files are sorted by class); changed after a first run with the default, which was "
-        "lower (california, epsilon 1: 0.506) and whose rows were discarded",
-        "- chosen after looking at scores on these folds: the depth rules of the tree (developed on "
-        "these sets), and the equal shares of its 3+1 structure, which replaced 35/65 after a first "
-        "run of `tree-4` (mean at epsilon 0.1: 0.8028 before, 0.8060 after); no fold was held back, "
-        "so read these as development numbers",
+        "and some files are sorted by class); changed after a first run with the default, which "
+        "was lower (california, epsilon 1: 0.506) and whose rows were discarded",
+        "- chosen after looking at scores on these folds: the depth rules of the tree (developed "
+        "on these sets), and the equal shares of its 3+1 structure, which replaced 35/65 after a "
+        "first run of `tree-4` (mean at epsilon 0.1: 0.8028 before, 0.8060 after); no fold was "
+        "held back, so read these as development numbers",
         "- AUC ranks by `predict_proba`; a Privet tree spends nothing on probabilities unless asked"
         " to, so its AUC is that of its labels",
         "- DP-EBM's learning rate chosen on the test folds is better than anyone could have "
