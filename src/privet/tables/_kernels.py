@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 #: Tables with fewer values than this never trigger compilation.
 COMPILE_FROM = 4_000_000
-_CHUNK = 32_768
+_CHUNK = 4_096
 
 
 def compiled(values: int) -> bool:
