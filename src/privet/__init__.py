@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from privet.ensemble import Ensemble
     from privet.errors import (
         BudgetExceeded,
         PrivacyLeakWarning,
@@ -27,6 +28,7 @@ _HOME = {
     "Categorical": "privet.schema",
     "Cells": "privet.tables",
     "DiffPID3Classifier": "privet.estimators",
+    "Ensemble": "privet.ensemble",
     "Ledger": "privet.privacy",
     "LedgerStore": "privet.privacy",
     "Model": "privet.model",
@@ -47,6 +49,7 @@ __all__ = [
     "Categorical",
     "Cells",
     "DiffPID3Classifier",
+    "Ensemble",
     "Ledger",
     "LedgerStore",
     "Model",

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privet.ensemble import Ensemble
 from privet.errors import ModelFileError, SchemaError
 from privet.privacy import ADJACENCY, REPLACE_ONE_FACTOR, Budget, Ledger
 from privet.schema import Schema
@@ -124,23 +125,33 @@ NOTES = (
 )
 
 
+#: Under which name a model file holds what predicts.
+_KEYS: dict[type[Tree] | type[Ensemble], str] = {Tree: "tree", Ensemble: "ensemble"}
+
+
 @dataclass(frozen=True)
 class Model:
-    """A fitted model as it is published: tree, card, and which learner made it.
+    """A fitted model as it is published: what predicts, its card, and which learner made it.
+
+    Attributes
+    ----------
+    predictor : Tree or Ensemble
+    privacy : PrivacyCard
+    learner : str
 
     Examples
     --------
     ``privet.load("model.json").predict(table)`` needs neither the learner nor its data.
     """
 
-    tree: Tree
+    predictor: Tree | Ensemble
     privacy: PrivacyCard
     learner: str
 
     @property
     def schema(self) -> Schema:
         """The schema that the model was learnt with."""
-        return self.tree.schema
+        return self.predictor.schema
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -151,11 +162,11 @@ class Model:
         """Return class probabilities, one column per class."""
         if self.schema.classes is None:
             raise SchemaError("a model of numbers has no class probabilities; use predict")
-        return self.tree.predict_value(table)
+        return self.predictor.predict_value(table)
 
     def predict(self, table: Any) -> NDArray[Any]:
-        """Return the most probable class of every row, or the mean of its leaf."""
-        values = self.tree.predict_value(table)
+        """Return the most probable class of every row, or the number that is expected."""
+        values = self.predictor.predict_value(table)
         if self.schema.classes is None:
             return np.asarray(values[:, 0])
         return np.asarray(self.classes[np.argmax(values, axis=1)])
@@ -182,7 +193,7 @@ class Model:
             "learner": self.learner,
             "privacy": self.privacy.to_dict(),
             "schema": self.schema.to_dict(),
-            "tree": self.tree.to_dict(),
+            _KEYS[type(self.predictor)]: self.predictor.to_dict(),
         }
 
     @classmethod
@@ -197,8 +208,11 @@ class Model:
             raise ModelFileError(
                 f"this model file has version {version!s:.20}; this Privet reads version {VERSION}"
             )
-        if set(plain) - {"format", "version", "learner", "privacy", "schema", "tree"}:
+        if set(plain) - {"format", "version", "learner", "privacy", "schema", *_KEYS.values()}:
             raise ModelFileError("the file has fields that this version does not know")
+        kinds = [kind for kind, key in _KEYS.items() if key in plain]
+        if len(kinds) != 1:
+            raise ModelFileError("the file needs either a tree or an ensemble")
         if not isinstance(plain.get("learner"), str):
             raise ModelFileError("the file does not say which learner made the model")
         try:
@@ -208,7 +222,7 @@ class Model:
         except OverflowError as error:
             raise ModelFileError("the file's schema has a number that is too large") from error
         return cls(
-            tree=Tree.from_dict(plain.get("tree"), schema),
+            predictor=kinds[0].from_dict(plain[_KEYS[kinds[0]]], schema),
             privacy=PrivacyCard.from_dict(plain.get("privacy")),
             learner=plain["learner"],
         )

@@ -89,7 +89,7 @@ class Node:
     children : tuple of int
         Positions of the children in :attr:`Tree.nodes`.
     value : tuple of float
-        In a leaf: one probability per class, or one mean. Empty elsewhere.
+        In a leaf: one probability per class, or one mean, or scores. Empty elsewhere.
     released : mapping of str to int or tuple of int
         What the mechanisms said about this node, such as ``{"count": 118}``.
     """
@@ -116,10 +116,14 @@ class Tree:
         What the features, classes and bounds are.
     nodes : tuple of Node
         The root is first; children come after their parents.
+    scores : int
+        0: a leaf's value is an answer. Otherwise its value is this many scores, which an
+        :class:`~privet.ensemble.Ensemble` adds up.
     """
 
     schema: Schema
     nodes: tuple[Node, ...]
+    scores: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", tuple(self.nodes))
@@ -147,40 +151,57 @@ class Tree:
         """Yield the positions of the leaves."""
         return (place for place, node in enumerate(self.nodes) if node.test is None)
 
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The features that are tested somewhere."""
+        return self._flat.used
+
+    @property
+    def width(self) -> int:
+        """How many numbers a leaf's value has."""
+        return self.scores or (1 if self.schema.classes is None else len(self.schema.classes))
+
     def apply(self, table: Any) -> NDArray[np.intp]:
         """Return the position of the leaf that each row falls into."""
-        matrix = feature_matrix(table, self.schema, self._flat.used)
+        return self.route(feature_matrix(table, self.schema, self.used))
+
+    def predict_value(self, table: Any) -> NDArray[np.float64]:
+        """Return each row's leaf value: class probabilities, or the mean in one column."""
+        return np.asarray(self.values[self.apply(table)])
+
+    def route(self, matrix: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return the leaves of rows whose columns are the features of :attr:`used`."""
         places = np.zeros(len(matrix), dtype=np.intp)
         for start in range(0, len(matrix), _BLOCK):
             block = slice(start, start + _BLOCK)
             places[block] = self._flat.route(matrix[block], self.depth)
         return places
 
-    def predict_value(self, table: Any) -> NDArray[np.float64]:
-        """Return each row's leaf value: class probabilities, or the mean in one column."""
-        width = 1 if self.schema.classes is None else len(self.schema.classes)
-        values = np.zeros((len(self.nodes), width))
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The leaves' values by position; zeros elsewhere."""
+        values = np.zeros((len(self.nodes), self.width))
         for place in self.leaves():
             values[place] = self.nodes[place].value
-        return np.asarray(values[self.apply(table)])
+        return values
 
     @cached_property
     def _flat(self) -> _Flat:
         return _Flat(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Tree, (self.schema, self.nodes))
+        return (Tree, (self.schema, self.nodes, self.scores))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the nodes as plain data (the schema is written beside them)."""
         return {"nodes": [_node_to_dict(node) for node in self.nodes]}
 
     @classmethod
-    def from_dict(cls, plain: Any, schema: Schema) -> Tree:
+    def from_dict(cls, plain: Any, schema: Schema, scores: int = 0) -> Tree:
         """Build a tree from what :meth:`to_dict` returns, checking everything."""
         listed = _fields(plain, {"nodes"}, "the tree")["nodes"]
         nodes = tuple(_node_from_dict(entry) for entry in _typed(listed, list, "nodes"))
-        return cls(schema, nodes)
+        return cls(schema, nodes, scores)
 
 
 class _Flat:
@@ -243,7 +264,6 @@ def _check(tree: Tree) -> None:
     nodes, schema = tree.nodes, tree.schema
     if not nodes:
         raise ModelFileError("a tree needs at least one node")
-    width = 1 if schema.classes is None else len(schema.classes)
     parent: list[int | None] = [None] * len(nodes)
     for place, node in enumerate(nodes):
         for child in node.children:
@@ -251,9 +271,9 @@ def _check(tree: Tree) -> None:
                 raise ModelFileError("the nodes do not form a tree: children must follow parents")
             parent[child] = place
         if node.test is None:
-            if node.children or len(node.value) != width:
+            if node.children or len(node.value) != tree.width:
                 raise ModelFileError("a leaf needs one value per class (or one mean) and no child")
-            _check_value(node.value, schema)
+            _check_value(node.value, shares=schema.classes is not None and not tree.scores)
         else:
             if node.value:
                 raise ModelFileError("only leaves have values")
@@ -264,10 +284,10 @@ def _check(tree: Tree) -> None:
         raise ModelFileError("the nodes do not form a tree: one of them has no parent")
 
 
-def _check_value(value: Sequence[float], schema: Schema) -> None:
+def _check_value(value: Sequence[float], *, shares: bool) -> None:
     if any(not math.isfinite(number) for number in value):
         raise ModelFileError("leaf values must be finite")
-    if schema.classes is not None and (min(value) < 0 or abs(sum(value) - 1) > 1e-6):
+    if shares and (min(value) < 0 or abs(sum(value) - 1) > 1e-6):
         raise ModelFileError("the class probabilities of a leaf must add up to one")
 
 

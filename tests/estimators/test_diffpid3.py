@@ -403,7 +403,7 @@ def test_the_card_travels_with_the_model(patients, tmp_path):
     assert loaded.privacy["epsilon"] == 0.5
     assert dict(loaded.privacy)["adjacency"] == "add/remove one record"
     assert loaded.privacy.replace_one_epsilon == 1.0
-    assert loaded.tree == model.tree_
+    assert loaded.predictor == model.tree_
     np.testing.assert_array_equal(loaded.predict(patients), model.predict(patients))
     np.testing.assert_array_equal(loaded.classes, model.classes_)
     again = pickle.loads(pickle.dumps(model))

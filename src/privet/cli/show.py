@@ -48,7 +48,7 @@ def show(
             Format.sql: export.to_sql,
             Format.python: export.to_python,
         }[format]
-        text = write(published.tree)
+        text = write(published.predictor)
     if out is not None:
         check_writable(out)
         out.write_text(text + "\n", encoding="utf-8")
