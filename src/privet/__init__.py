@@ -12,7 +12,14 @@ if TYPE_CHECKING:
         PrivacyLeakWarning,
         PrivetError,
     )
-    from privet.estimators import DiffPID3Classifier, PrivateTreeClassifier
+    from privet.estimators import (
+        DiffPID3Classifier,
+        PrivateAdditiveClassifier,
+        PrivateAdditiveRegressor,
+        PrivateBoostingClassifier,
+        PrivateBoostingRegressor,
+        PrivateTreeClassifier,
+    )
     from privet.model import Model, PrivacyCard, load
     from privet.privacy import Budget, Ledger, LedgerStore
     from privet.schema import Categorical, Numeric, Schema
@@ -35,6 +42,10 @@ _HOME = {
     "Numeric": "privet.schema",
     "PrivacyCard": "privet.model",
     "PrivacyLeakWarning": "privet.errors",
+    "PrivateAdditiveClassifier": "privet.estimators",
+    "PrivateAdditiveRegressor": "privet.estimators",
+    "PrivateBoostingClassifier": "privet.estimators",
+    "PrivateBoostingRegressor": "privet.estimators",
     "PrivateTable": "privet.tables",
     "PrivateTreeClassifier": "privet.estimators",
     "PrivetError": "privet.errors",
@@ -56,6 +67,10 @@ __all__ = [
     "Numeric",
     "PrivacyCard",
     "PrivacyLeakWarning",
+    "PrivateAdditiveClassifier",
+    "PrivateAdditiveRegressor",
+    "PrivateBoostingClassifier",
+    "PrivateBoostingRegressor",
     "PrivateTable",
     "PrivateTreeClassifier",
     "PrivetError",

@@ -272,7 +272,9 @@ def _check(tree: Tree) -> None:
             parent[child] = place
         if node.test is None:
             if node.children or len(node.value) != tree.width:
-                raise ModelFileError("a leaf needs one value per class (or one mean) and no child")
+                raise ModelFileError(
+                    "a leaf needs one value per class (or one mean, or its scores) and no child"
+                )
             _check_value(node.value, shares=schema.classes is not None and not tree.scores)
         else:
             if node.value:

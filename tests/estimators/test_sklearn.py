@@ -3,7 +3,14 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from privet import DiffPID3Classifier, PrivateTreeClassifier
+from privet import (
+    DiffPID3Classifier,
+    PrivateAdditiveClassifier,
+    PrivateAdditiveRegressor,
+    PrivateBoostingClassifier,
+    PrivateBoostingRegressor,
+    PrivateTreeClassifier,
+)
 
 # The checks fit tiny tables (20 to 300 rows), where a private tree at epsilon 1 rightly learns next
 # to nothing; they test the interface, so they run with a large epsilon. They pass no schema, hence
@@ -13,6 +20,11 @@ ESTIMATORS = [
     DiffPID3Classifier(epsilon=1000.0, criterion="gini", random_state=0),
     PrivateTreeClassifier(epsilon=1000.0),
     PrivateTreeClassifier(epsilon=1000.0, random_state=0),
+    PrivateBoostingClassifier(epsilon=1000.0, random_state=0),
+    PrivateBoostingClassifier(epsilon=1000.0, delta=1e-6, n_rounds=4),
+    PrivateBoostingRegressor(epsilon=1000.0, n_rounds=4),
+    PrivateAdditiveClassifier(epsilon=1000.0, delta=1e-6),
+    PrivateAdditiveRegressor(epsilon=1000.0, random_state=0),
 ]
 
 

@@ -10,16 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privet
-from privet import Categorical, Numeric, PrivacyLeakWarning, PrivateTreeClassifier, Schema
+from privet import (
+    Budget,
+    Categorical,
+    Numeric,
+    PrivacyLeakWarning,
+    PrivateTreeClassifier,
+    Schema,
+)
 from privet.datasets import PATIENTS, make_patients
 from privet.errors import PrivetError
 from privet.learners._assembly import _leaf
+from privet.learners._views import scale_cuts
 from privet.learners.whole_trees import (
     Block,
     block_depths,
     block_shares,
     make_plan,
-    scale_cuts,
 )
 from privet.privacy import SeededNoise
 from privet.tables import Leaf, View
@@ -218,16 +225,16 @@ class TestRules:
     def test_a_plan_spends_the_budget(self):
         schema = Schema({f"x{j}": Numeric(0, 1) for j in range(5)}, target="y", classes=[0, 1])
         for rows in (10, 1_000, 100_000):
-            plan = make_plan(schema, rows, Fraction(1), None, Fraction(1, 10))
-            parts = [plan.quantiles or 0, plan.leaves, *(b.epsilon for b in plan.blocks)]
+            plan = make_plan(schema, rows, Fraction(1), None, Fraction(1, 10), Budget(1.0))
+            parts = [plan.quantiles or 0, plan.leaves, *(b.amount for b in plan.blocks)]
             assert sum(parts) == 1
 
     def test_wide_tables_are_limited(self):
         schema = Schema({f"x{j}": Numeric(0, 1) for j in range(400)}, target="y", classes=[0, 1])
-        plan = make_plan(schema, 50_000, Fraction(1), None, Fraction(0))
+        plan = make_plan(schema, 50_000, Fraction(1), None, Fraction(0), Budget(1.0))
         assert all(isinstance(block, Block) and block.width for block in plan.blocks)
         narrow = Schema({"x": Numeric(0, 1)}, target="y", classes=[0, 1])
-        plan = make_plan(narrow, 50_000, Fraction(1), None, Fraction(0))
+        plan = make_plan(narrow, 50_000, Fraction(1), None, Fraction(0), Budget(1.0))
         assert all(block.width is None for block in plan.blocks)
 
 
@@ -304,7 +311,7 @@ def test_a_drawn_label_is_always_the_most_probable_class(generator):
     for _ in range(2_000):
         label = int(generator.integers(0, 3))
         counts = generator.integers(-40, 400, 3)
-        node = _leaf(Leaf(label), view, counts, Fraction(1, 20))
+        node = _leaf(Leaf(label), view, counts, 20.0)
         assert int(np.argmax(node.value)) == label
         assert sum(node.value) == pytest.approx(1)
 

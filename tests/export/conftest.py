@@ -1,7 +1,8 @@
-"""Trees that several formats are drawn with."""
+"""Trees and ensembles that several formats are drawn with."""
 
 import pytest
 
+from privet.ensemble import Ensemble
 from privet.schema import Categorical, Numeric, Schema
 from privet.tree import Cut, Grouping, Node, Tree
 
@@ -72,3 +73,94 @@ def mean_tree() -> Tree:
         Node(value=(100 / 7,)),
     )
     return Tree(schema, nodes)
+
+
+def scored(schema: Schema, test: Cut | Grouping, *values: tuple[float, ...]) -> Tree:
+    """A tree of one test."""
+    leaves = (Node(value=value) for value in values)
+    root = Node(test, tuple(range(1, len(values) + 1)))
+    return Tree(schema, (root, *leaves), len(values[0]))
+
+
+@pytest.fixture
+def boosted() -> Ensemble:
+    """Two trees, one of which tests two features."""
+    schema = Schema(
+        {"age": Numeric(0, 120), "sex": Categorical(["f", "m"])},
+        "readmitted",
+        classes=["no", "yes"],
+    )
+    nodes = (
+        Node(Cut("age", (40.0, 65.0), 3), (1, 2, 3, 4)),
+        Node(value=(-0.42,), released={"count": 12}),
+        Node(value=(-0.42,), released={"count": 7}),
+        Node(Grouping("sex", (0, 1), 0), (5, 6)),
+        Node(value=(0.0,)),
+        Node(value=(0.125,)),
+        Node(value=(1.5,)),
+    )
+    second = scored(schema, Grouping("sex", (0, 1), 1), (-0.05,), (0.31,))
+    return Ensemble(schema, (-0.25,), (Tree(schema, nodes, 1), second))
+
+
+@pytest.fixture
+def additive() -> Ensemble:
+    """Three trees on two features, and one without a test."""
+    schema = Schema(
+        {"age": Numeric(0, 120), "sex": Categorical(["f", "m"])}, "stay", bounds=(0, 30)
+    )
+    return Ensemble(
+        schema,
+        (4.0,),
+        (
+            scored(schema, Grouping("sex", (0, 0), 1), (1200.0,), (-0.5,)),
+            scored(schema, Cut("age", (40.0,), 1), (-2.0,), (1.0,)),
+            Tree(schema, (Node(value=(0.5,)),), 1),
+            scored(schema, Cut("age", (65.0,), 0), (0.25,), (3.0,)),
+        ),
+    )
+
+
+@pytest.fixture
+def additive_classes() -> Ensemble:
+    """One tree with a score for each of three classes."""
+    schema = Schema({"ward": Categorical(["a", "b"])}, "outcome", classes=["good", "fair", "bad"])
+    test = Grouping("ward", (0, 1), 2)
+    tree = scored(schema, test, (0.5, 0.0, -1.0), (-0.5, 2.0, 0.25), (0.125, -0.125, 1e-3))
+    return Ensemble(schema, (0.1, -0.2, 0.0), (tree,))
+
+
+@pytest.fixture
+def hostile_ensemble() -> Ensemble:
+    """Every name and value is out to break the format."""
+    values = [HOSTILE, "</title><script>"]
+    schema = Schema(
+        {HOSTILE: Categorical(values), HOSTILE + "2": Categorical(values)},
+        HOSTILE + "target",
+        classes=[HOSTILE, "]]>", "c"],
+    )
+    scores = (0.5, 0.0, -1.0), (-0.5, 2.0, 0.25)
+    trees = [scored(schema, Grouping(name, (0, 1), 1), *scores) for name in schema.names]
+    return Ensemble(schema, (0.0, 0.0, 0.0), tuple(trees))
+
+
+@pytest.fixture(params=[2, 3, None], ids=["two classes", "three classes", "number"])
+def uneven_sums(request) -> list[Ensemble]:
+    """Ensembles whose answer hangs on the order of addition, or on a tie; ``x`` is in [0, 1]."""
+    if request.param is None:
+        schema = Schema({"x": Numeric(0, 1)}, "y", bounds=(-1, 1))
+    else:
+        schema = Schema({"x": Numeric(0, 1)}, "y", classes=list(range(request.param)))
+    zeros = (0.0, 0.0) if request.param == 3 else ()
+    test = Cut("x", (0.5,), 0)
+    trees = [
+        scored(schema, test, (*zeros, score), (*zeros, -score))
+        for score in (0.2, -0.3, 1e16, 1.0, -1e16)
+    ]
+    starts = (0.0, 0.1)
+    return [
+        Ensemble(schema, (*zeros, start), trees[first:last])
+        for start in starts
+        for first in range(len(trees) + 1)
+        for last in range(first, len(trees) + 1)
+    ]

@@ -1,4 +1,4 @@
-"""The Python function gives what the tree gives, and holds no code from names or values."""
+"""The Python function gives what the model gives, and holds no code from names or values."""
 
 import ast
 import enum
@@ -9,24 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privet.ensemble import Ensemble
 from privet.export import to_python
 from privet.schema import Categorical, Numeric, Schema
 from privet.tree import Cut, Grouping, Node, Tree
 
-from ..tree.strategies import trees_with_tables  # noqa: TID252
+from ..tree.strategies import ensembles_with_tables, trees_with_tables  # noqa: TID252
 
 
-def function(tree: Tree, name: str = "predict"):
+def function(model: Tree | Ensemble, name: str = "predict"):
     space: dict = {}
-    exec(compile(to_python(tree, name), "exported", "exec"), space)
+    exec(compile(to_python(model, name), "exported", "exec"), space)
     return space[name]
 
 
-def answers(tree: Tree, table) -> list:
-    values = tree.predict_value(table)
-    if tree.schema.classes is None:
+def answers(model: Tree | Ensemble, table) -> list:
+    values = model.predict_value(table)
+    if model.schema.classes is None:
         return values[:, 0].tolist()
-    return [tree.schema.classes[best] for best in np.argmax(values, axis=1)]
+    return [model.schema.classes[best] for best in np.argmax(values, axis=1)]
 
 
 def same(found: list, expected: list) -> bool:
@@ -39,6 +40,13 @@ def test_the_function_predicts_what_the_tree_predicts(case):
     tree, table = case
     predict = function(tree)
     assert same([predict(row) for row in table.to_pylist()], answers(tree, table))
+
+
+@given(ensembles_with_tables())
+def test_the_function_predicts_what_the_ensemble_predicts(case):
+    ensemble, table = case
+    predict = function(ensemble)
+    assert same([predict(row) for row in table.to_pylist()], answers(ensemble, table))
 
 
 VALUES = st.one_of(
@@ -107,6 +115,11 @@ def test_names_and_values_are_data(text):
     predict = function(tree)
     assert predict({text: text}) == text
     assert predict({text: None}) == "other"
+    scores = nodes[0], Node(value=(-1.0,)), Node(value=(1.0,))
+    ensemble = Ensemble(schema, (0.0,), (Tree(schema, scores, 1),))
+    module = ast.parse(to_python(ensemble))
+    assert [type(part) for part in module.body] == [ast.FunctionDef] * 3
+    assert function(ensemble)({text: text}) == text
 
 
 @pytest.mark.parametrize(
@@ -143,10 +156,12 @@ def test_deep_trees_compile(side):
         place = 2 * level + inner
     flat[place] = Node(value=(1000.0,))
     tree = Tree(schema, tuple(flat))
-    predict = function(tree)
+    scores = Tree(schema, tree.nodes, 1)
     rows = [{"x": float(x)} for x in (*range(0, 1000, 7), math.nan)]
     table = np.array([[row["x"]] for row in rows])
-    assert [predict(row) for row in rows] == tree.predict_value(table)[:, 0].tolist()
+    for model in (tree, Ensemble(schema, (1.0,), (scores, scores))):
+        predict = function(model)
+        assert [predict(row) for row in rows] == model.predict_value(table)[:, 0].tolist()
 
 
 def test_values_of_enumerations_are_written_plainly():
@@ -156,3 +171,25 @@ def test_values_of_enumerations_are_written_plainly():
 
     schema = Schema({"x": Numeric(0, 1)}, "y", classes=[Colour.RED, Colour.BLUE])
     assert function(Tree(schema, (Node(value=(1.0, 0.0)),)))({}) == "red"
+
+
+def test_scores_are_added_in_the_order_of_the_trees(uneven_sums):
+    for ensemble in uneven_sums:
+        predict = function(ensemble)
+        assert [predict({"x": 0.1}), predict({"x": 0.9})] == answers(ensemble, [[0.1], [0.9]])
+
+
+def test_many_trees():
+    schema = Schema({"x": Numeric(0, 1)}, "y", bounds=(0, 1000))
+    nodes = Node(Cut("x", (0.5,), 0), (1, 2)), Node(value=(0.1,)), Node(value=(0.01,))
+    ensemble = Ensemble(schema, (0.0,), (Tree(schema, nodes, 1),) * 3000)
+    predict = function(ensemble)
+    assert [predict({"x": 0.1}), predict({"x": 0.9})] == answers(ensemble, [[0.1], [0.9]])
+
+
+@pytest.mark.parametrize(
+    "name", ["value", "row", "tree", "score", "scores", "number", "text", "_1"]
+)
+def test_a_function_can_share_its_name_with_a_variable(name, boosted):
+    row = {"age": 70, "sex": "m"}
+    assert function(boosted, name)(row) == "yes"

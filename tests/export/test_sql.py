@@ -1,4 +1,4 @@
-"""The SQL expression gives what the tree gives, on real rows in DuckDB."""
+"""The SQL expression gives what the model gives, on real rows in DuckDB."""
 
 import duckdb
 import numpy as np
@@ -6,12 +6,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
+from privet.ensemble import Ensemble
 from privet.errors import SchemaError
 from privet.export import to_sql
 from privet.schema import Categorical, Numeric, Schema, all_numbers
 from privet.tree import Cut, Grouping, Node, Tree
 
-from ..tree.strategies import trees_with_tables  # noqa: TID252
+from ..tree.strategies import ensembles_with_tables, trees_with_tables  # noqa: TID252
 
 DATABASE = duckdb.connect()
 
@@ -24,28 +25,33 @@ def in_duckdb(expression: str, table: pa.Table) -> list:
         DATABASE.unregister("t")
 
 
-def answers(tree: Tree, table: pa.Table) -> list:
-    values = tree.predict_value(table)
-    if tree.schema.classes is None:
+def answers(model: Tree | Ensemble, table: pa.Table) -> list:
+    values = model.predict_value(table)
+    classes = model.schema.classes
+    if classes is None:
         return values[:, 0].tolist()
-    return [tree.schema.classes[best] for best in np.argmax(values, axis=1)]
+    found = [classes[best] for best in np.argmax(values, axis=1)]
+    return found if all_numbers(classes) else [str(value) for value in found]
 
 
 @settings(deadline=None)
 @given(trees_with_tables())
 def test_duckdb_predicts_what_the_tree_predicts(case):
     tree, table = case
-    expected = answers(tree, table)
-    if tree.schema.classes is not None and not all_numbers(tree.schema.classes):
-        expected = [str(value) for value in expected]
-    assert in_duckdb(to_sql(tree), table) == expected
+    assert in_duckdb(to_sql(tree), table) == answers(tree, table)
 
 
-@settings(deadline=None)
-@given(trees_with_tables(max_rows=3))
+@given(ensembles_with_tables())
+def test_duckdb_predicts_what_the_ensemble_predicts(case):
+    ensemble, table = case
+    assert in_duckdb(to_sql(ensemble), table) == answers(ensemble, table)
+
+
+@settings(max_examples=50)
+@given(trees_with_tables(max_rows=3) | ensembles_with_tables(max_rows=3))
 def test_columns_can_have_a_prefix(case):
-    tree, table = case
-    assert in_duckdb(to_sql(tree, prefix="t"), table) == in_duckdb(to_sql(tree), table)
+    model, table = case
+    assert in_duckdb(to_sql(model, prefix="t"), table) == in_duckdb(to_sql(model), table)
 
 
 def two_leaves(classes) -> Tree:
@@ -70,8 +76,10 @@ def two_leaves(classes) -> Tree:
     ],
 )
 def test_classes_have_a_type(classes, kind):
-    expression = f"typeof({to_sql(two_leaves(classes))})"
-    assert in_duckdb(expression, pa.table({"x": [0.0, 1.0]})) == [kind] * 2
+    tree = two_leaves(classes)
+    for model in (tree, Ensemble(tree.schema, (0.5,), ())):
+        expression = f"typeof({to_sql(model)})"
+        assert in_duckdb(expression, pa.table({"x": [0.0, 1.0]})) == [kind] * 2
 
 
 def test_means_are_doubles_and_exact():
@@ -134,5 +142,21 @@ def test_what_sql_cannot_write_is_refused(bad):
     for schema in (categorical, named):
         test = Grouping(schema.names[0], (0, 1), 1)
         tree = Tree(schema, (Node(test, (1, 2)), Node(value=(0.0,)), Node(value=(1.0,))))
-        with pytest.raises(SchemaError, match="SQL cannot write"):
-            to_sql(tree)
+        scores = Tree(schema, tree.nodes, 1)
+        for model in (tree, Ensemble(schema, (0.0,), (scores,))):
+            with pytest.raises(SchemaError, match="SQL cannot write"):
+                to_sql(model)
+
+
+def test_scores_are_added_in_the_order_of_the_trees(uneven_sums):
+    table = pa.table({"x": [0.1, 0.9]})
+    for ensemble in uneven_sums:
+        assert in_duckdb(to_sql(ensemble), table) == answers(ensemble, table)
+
+
+def test_many_trees():
+    schema = Schema({"x": Numeric(0, 1)}, "y", bounds=(0, 100))
+    nodes = Node(Cut("x", (0.5,), 0), (1, 2)), Node(value=(0.1,)), Node(value=(0.01,))
+    ensemble = Ensemble(schema, (0.0,), (Tree(schema, nodes, 1),) * 300)
+    table = pa.table({"x": [0.1, 0.9]})
+    assert in_duckdb(to_sql(ensemble), table) == answers(ensemble, table)

@@ -3,11 +3,13 @@
 import pytest
 from hypothesis import given, settings
 
+import privet.export
+from privet.ensemble import Ensemble
 from privet.export import to_text
 from privet.schema import Numeric, Schema
 from privet.tree import Cut, Node, Tree
 
-from ..tree.strategies import trees  # noqa: TID252
+from ..tree.strategies import ensembles, trees  # noqa: TID252
 
 WARDS = """\
 readmitted
@@ -97,3 +99,91 @@ def test_very_deep_trees_do_not_exhaust_the_stack():
         flat += [nodes[2 * level + 1], *nodes[2 * level + 2 : 2 * level + 3]]
     tree = Tree(schema, (*flat, Node(value=(2999.0,))))
     assert to_text(tree, max_lines=5).endswith("lines left out)")
+
+
+# -------------------------------------------------------------------------------------- ensembles
+
+BOOSTED = """\
+readmitted: ensemble of 2 trees whose scores add up to the log odds of yes
+start: -0.25
+tree 1:
+├─ age < 65: -0.42 (noisy count: 19)
+├─ age >= 65
+│  ├─ sex in {f}, other or missing: +0.125
+│  └─ sex in {m}: +1.5
+└─ age missing: 0
+tree 2:
+├─ sex in {f}: -0.05
+└─ sex in {m}, other or missing: +0.31"""
+
+
+def test_the_trees_of_an_ensemble_follow_each_other(boosted):
+    assert to_text(boosted) == BOOSTED
+
+
+def test_an_additive_ensemble_is_shown_by_feature(additive):
+    assert to_text(additive).splitlines() == [
+        "stay: additive model of 4 trees whose scores add up to the target, in its own units",
+        "start: +4.5",
+        "age:",
+        "├─ age < 40: -1.75",
+        "├─ 40 <= age < 65: +1.25",
+        "├─ age >= 65: +4",
+        "└─ age missing: +1.25",
+        "sex:",
+        "├─ sex in {f, m}: +1200",
+        "└─ sex other or missing: -0.5",
+    ]
+
+
+def test_classes_have_a_score_each(additive_classes):
+    assert to_text(additive_classes).splitlines() == [
+        "outcome: additive model of 1 tree whose scores add up to one score per class",
+        "start: good +0.1, fair -0.2, bad 0",
+        "ward:",
+        "├─ ward in {a}: good +0.5, fair 0, bad -1",
+        "├─ ward in {b}: good -0.5, fair +2, bad +0.25",
+        "└─ ward other or missing: good +0.125, fair -0.125, bad +0.001",
+    ]
+
+
+def test_limits_hold_for_ensembles(boosted):
+    assert to_text(boosted, max_depth=0).splitlines()[2:] == [
+        "tree 1: ... (5 lines left out)",
+        "tree 2: ... (2 lines left out)",
+    ]
+    assert to_text(boosted, max_depth=1).splitlines()[4] == "├─ age >= 65: ... (2 lines left out)"
+    assert to_text(boosted, max_depth=2) == BOOSTED
+    assert to_text(boosted, max_lines=3).splitlines() == [
+        *BOOSTED.splitlines()[:2],
+        "... (9 lines left out)",
+    ]
+
+
+def test_no_trees():
+    schema = Schema({"x": Numeric(0, 1)}, "y", bounds=(0, 9))
+    assert to_text(Ensemble(schema, (1.5,), ())).splitlines() == [
+        "y: additive model of 0 trees whose scores add up to the target, in its own units",
+        "start: +1.5",
+    ]
+
+
+def test_terminals_get_no_control_characters_from_ensembles(hostile_ensemble):
+    text = to_text(hostile_ensemble)
+    assert len(text.splitlines()) == 8
+    assert all(c.isprintable() or c == "\n" for c in text)
+
+
+@settings(max_examples=50)
+@given(ensembles() | ensembles(additive=True))
+def test_every_ensemble_has_a_text(ensemble):
+    text = to_text(ensemble)
+    assert len(text.split("\n")) >= 2
+    assert all(c.isprintable() or c == "\n" for c in text)
+    assert len(to_text(ensemble, max_lines=2).split("\n")) == 2
+
+
+@pytest.mark.parametrize("name", ["to_text", "to_dot", "to_svg", "to_sql", "to_python"])
+def test_a_tree_of_scores_is_no_model(boosted, name):
+    with pytest.raises(ValueError, match="export its ensemble"):
+        getattr(privet.export, name)(boosted.trees[0])

@@ -1,4 +1,4 @@
-"""Random schemas, trees over them, and tables to predict, for hypothesis.
+"""Random schemas, trees and ensembles over them, and tables to predict, for hypothesis.
 
 Names and values are hostile on purpose (quotes, backslashes, braces, newlines, markup), tables hold
 missing, infinite and out-of-range values, unknown categories, and numbers just beside the edges.
@@ -7,12 +7,14 @@ missing, infinite and out-of-range values, unknown categories, and numbers just 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from privet.ensemble import Ensemble, n_scores
 from privet.schema import Categorical, Feature, Numeric, Schema, all_numbers
 from privet.tree import Cut, Grouping, Node, Test, Tree
 
@@ -23,6 +25,8 @@ texts = st.text("ab1 '\"\\{}<>|&;%$`\n\té日", max_size=6)
 names = texts.filter(bool)
 _bounds = st.sampled_from([(0.0, 1.0), (-5.0, 5.0), (0.0, 120.0), (-1e9, 1e9), (1e-3, 1e300)])
 _WHOLE = (-(2**53), 2**53)  # doubles hold these exactly
+#: Scores that tie, nearly tie, round differently in another order, and are as large as may be.
+_SCORES = [0.0, -0.0, 0.1, 0.2, 0.3, -0.3, 1 / 3, -1.5, 1e-17, -1e-17, 5e-324, 40.0, -800.0, 1e300]
 
 
 def _distinct(values: st.SearchStrategy[Any], low: int = 1, *, key: Any = str) -> Any:
@@ -69,8 +73,8 @@ def schemas(draw: st.DrawFn) -> Schema:
 
 
 @st.composite
-def tests(draw: st.DrawFn, schema: Schema) -> Test:
-    name = draw(st.sampled_from(schema.names))
+def tests(draw: st.DrawFn, schema: Schema, features: Sequence[str]) -> Test:
+    name = draw(st.sampled_from(features))
     feature = schema.features[name]
     if isinstance(feature, Numeric):
         inside = st.floats(feature.low, feature.high, exclude_min=True)
@@ -85,10 +89,12 @@ def tests(draw: st.DrawFn, schema: Schema) -> Test:
 
 
 @st.composite
-def leaves(draw: st.DrawFn, schema: Schema) -> Node:
+def leaves(draw: st.DrawFn, schema: Schema, scores: int = 0) -> Node:
     released: dict[str, Any] = {}
     if draw(st.booleans()):
         released["count"] = draw(st.integers(-9, 99))
+    if scores:
+        return Node(value=draw(_score_tuples(scores)), released=released)
     if schema.classes is None:
         return Node(
             value=(draw(st.sampled_from([-10.0, -0.1, 0.0, 1 / 3, 1e-300])),), released=released
@@ -101,31 +107,51 @@ def leaves(draw: st.DrawFn, schema: Schema) -> Node:
     return Node(value=tuple(weight / sum(weights) for weight in weights), released=released)
 
 
+def _score_tuples(width: int) -> st.SearchStrategy[tuple[float, ...]]:
+    return st.tuples(*[st.sampled_from(_SCORES)] * width)
+
+
 @st.composite
 def trees(draw: st.DrawFn) -> Tree:
     schema = draw(schemas())
+    return draw(_trees_of(schema, schema.names))
+
+
+@st.composite
+def _trees_of(draw: st.DrawFn, schema: Schema, features: Sequence[str], scores: int = 0) -> Tree:
     nodes: list[Node] = []
     depths = [0]
     while len(nodes) < len(depths):
         depth = depths[len(nodes)]
         if depth < MAX_DEPTH and len(depths) < MAX_NODES and draw(st.booleans()):
-            test = draw(tests(schema))
+            test = draw(tests(schema, features))
             children = range(len(depths), len(depths) + test.n_children)
             depths += [depth + 1] * test.n_children
             nodes.append(Node(test, tuple(draw(st.permutations(children)))))
         else:
-            nodes.append(draw(leaves(schema)))
-    return Tree(schema, tuple(nodes))
+            nodes.append(draw(leaves(schema, scores)))
+    return Tree(schema, tuple(nodes), scores)
 
 
 @st.composite
-def tables(draw: st.DrawFn, tree: Tree, max_rows: int = 20) -> pa.Table:
-    """Tables with a column of some fitting type for every feature of a tree."""
+def ensembles(draw: st.DrawFn, *, additive: bool = False) -> Ensemble:
+    """Up to four trees; those of an additive ensemble keep to one feature each."""
+    schema = draw(schemas())
+    width = n_scores(schema)
+    single = st.sampled_from(schema.names).map(lambda name: (name,))
+    features = single if additive else st.just(schema.names)
+    listed = st.lists(features.flatmap(lambda f: _trees_of(schema, f, width)), max_size=4)
+    return Ensemble(schema, draw(_score_tuples(width)), tuple(draw(listed)))
+
+
+@st.composite
+def tables(draw: st.DrawFn, model: Tree | Ensemble, max_rows: int = 20) -> pa.Table:
+    """Tables with a column of some fitting type for every feature of a model."""
     rows = draw(st.integers(0, max_rows))
     columns = {}
-    for name, feature in tree.schema.features.items():
+    for name, feature in model.schema.features.items():
         if isinstance(feature, Numeric):
-            column = draw(_number_columns(_near(tree, name, feature), rows))
+            column = draw(_number_columns(_near(model, name, feature), rows))
         elif all_numbers(feature.values):
             known = [float(value) for value in feature.values]
             column = draw(_number_columns([*known, known[0] + 0.25, 0.0, 1.0, 77.0], rows))
@@ -135,9 +161,10 @@ def tables(draw: st.DrawFn, tree: Tree, max_rows: int = 20) -> pa.Table:
     return pa.table(columns)
 
 
-def _near(tree: Tree, name: str, feature: Numeric) -> list[float]:
+def _near(model: Tree | Ensemble, name: str, feature: Numeric) -> list[float]:
     edges = [
         edge
+        for tree in (model.trees if isinstance(model, Ensemble) else (model,))
         for node in tree.nodes
         if isinstance(node.test, Cut) and node.test.feature == name
         for edge in node.test.edges
@@ -179,3 +206,11 @@ def _text_columns(draw: st.DrawFn, known: list[str], rows: int) -> pa.Array:
 def trees_with_tables(draw: st.DrawFn, max_rows: int = 20) -> tuple[Tree, pa.Table]:
     tree = draw(trees())
     return tree, draw(tables(tree, max_rows))
+
+
+@st.composite
+def ensembles_with_tables(
+    draw: st.DrawFn, max_rows: int = 20, *, additive: bool = False
+) -> tuple[Ensemble, pa.Table]:
+    ensemble = draw(ensembles(additive=additive))
+    return ensemble, draw(tables(ensemble, max_rows))

@@ -1,7 +1,5 @@
 """Prediction against a slow reference that follows one row at a time."""
 
-import math
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,40 +9,11 @@ from hypothesis import given, settings
 from numpy.testing import assert_array_equal
 
 from privet.errors import DataError
-from privet.schema import Categorical, Numeric, Schema, all_numbers
+from privet.schema import Categorical, Numeric, Schema
 from privet.tree import Cut, Grouping, Node, Tree
 
+from .reference import reference_leaves
 from .strategies import trees_with_tables
-
-
-def reference_leaf(tree: Tree, row: dict) -> int:
-    place = 0
-    while (test := tree.nodes[place].test) is not None:
-        value = row[test.feature]
-        missing = value is None or (isinstance(value, float) and math.isnan(value))
-        if isinstance(test, Cut):
-            if missing:
-                child = test.missing
-            else:
-                child = sum(float(value) >= edge for edge in test.edges)
-        else:
-            child = test.other
-            values = tree.schema.features[test.feature].values
-            for category, goes_to in zip(values, test.children, strict=True):
-                if missing:
-                    continue
-                if all_numbers(values):
-                    same = float(value) == float(category)
-                else:
-                    same = str(value) == str(category)
-                if same:
-                    child = goes_to
-        place = tree.nodes[place].children[child]
-    return place
-
-
-def reference_leaves(tree: Tree, table: pa.Table) -> list[int]:
-    return [reference_leaf(tree, row) for row in table.to_pylist()]
 
 
 @settings(deadline=None)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -17,6 +17,8 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from privet.criteria import MAX_ROWS
+from privet.ensemble import Ensemble
 from privet.errors import BudgetError, ColumnTypeError, DataError, SchemaError
 from privet.frames import Columns, as_series
 from privet.model import Model, PrivacyCard, class_array
@@ -29,14 +31,16 @@ from privet.tree import Tree
 MAX_DEPTH = 64
 
 
-class PrivateTreeEstimator(ClassifierMixin, BaseEstimator):
-    """Base of the classifiers that end in one tree.
+class PrivateEstimator(BaseEstimator):
+    """Base of all estimators.
 
     A subclass has parameters ``epsilon``, ``schema``, ``ledger`` and ``random_state``, checks its
     other parameters in :meth:`_check_parameters`, and learns in :meth:`_learn`.
     """
 
     learner: ClassVar[str]
+    #: Whether targets are classes; else they are numbers.
+    _of_classes: ClassVar[bool]
 
     epsilon: float
     schema: Schema | None
@@ -48,8 +52,12 @@ class PrivateTreeEstimator(ClassifierMixin, BaseEstimator):
         """Return what :meth:`_learn` needs, or raise, before anything is read or spent."""
 
     @abstractmethod
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
-        """Learn a tree within the table's budget."""
+    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+        """Learn what will be published, within the table's budget."""
+
+    def _budget(self) -> Budget:
+        """Return what one fit may spend."""
+        return Budget(self.epsilon)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a sensitive table, spending at most ``epsilon``.
@@ -59,13 +67,13 @@ class PrivateTreeEstimator(ClassifierMixin, BaseEstimator):
         X : pandas, polars or pyarrow table, or array of shape (rows, features)
             The features. Columns are found by name; an array's are taken in the schema's order.
         y : column, optional
-            The classes. If not given, the schema's target column of ``X``.
+            The target. If not given, the schema's target column of ``X``.
 
         Returns
         -------
         self
         """
-        budget = Budget(self.epsilon)
+        budget = self._budget()
         store = _open_store(self.ledger)
         columns = Columns.of(X)
         y = self._target(X, y)
@@ -80,13 +88,14 @@ class PrivateTreeEstimator(ClassifierMixin, BaseEstimator):
                 columns=[*schema.names, schema.target],
                 table=schema.table,
             )
-        tree = self._learn(table, **options)
+        predictor = self._learn(table, **options)
         table.ledger.close()  # what is settled must not be spent again
         if reservation is not None:
             reservation.settle(table.ledger.total, table.ledger.entries)
-        self.tree_ = tree
+        self.predictor_ = predictor
         self.schema_ = schema
-        self.classes_ = class_array(schema)[_sorted(schema)]
+        if schema.classes is not None:
+            self.classes_ = class_array(schema)[sorted_classes(schema)]
         self.privacy_ = PrivacyCard.of(table.ledger, table.leaks)
         self.n_features_in_ = len(schema.names)
         if columns.named:
@@ -97,27 +106,13 @@ class PrivateTreeEstimator(ClassifierMixin, BaseEstimator):
             del self.feature_names_in_
         return self
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return class probabilities, one column per class in the order of ``classes_``.
-
-        They come from released numbers, so asking costs nothing.
-        """
-        check_is_fitted(self)
-        values = self.tree_.predict_value(self._check_columns(X))
-        return values[:, _sorted(self.schema_)]
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of every row."""
-        best = np.argmax(self.predict_proba(X), axis=1)
-        return np.asarray(self.classes_[best])
-
     def save(self, path: str | Path) -> None:
         """Write the fitted model, with its privacy card, to a JSON file.
 
         Read it with :func:`privet.load`.
         """
         check_is_fitted(self)
-        Model(self.tree_, self.privacy_, self.learner).save(path)
+        Model(self.predictor_, self.privacy_, self.learner).save(path)
 
     def _target(self, X: Any, y: Any) -> Any:
         if y is None:
@@ -141,15 +136,18 @@ class PrivateTreeEstimator(ClassifierMixin, BaseEstimator):
             labels = np.asarray(y)
             if labels.dtype.kind == "f":
                 assert_all_finite(labels, input_name="y")
-            check_classification_targets(labels)
+            if self._of_classes:
+                check_classification_targets(labels)
             if len(labels) != len(columns):
                 raise DataError("X and y have different numbers of rows")
-            return Schema.draft(X, values=y, classes=True)
+            return Schema.draft(X, values=y, classes=self._of_classes)
         if not isinstance(self.schema, Schema):
             raise ColumnTypeError("schema must be a Schema; read one with Schema.from_toml(path)")
-        if self.schema.classes is None:
+        if (self.schema.classes is not None) != self._of_classes:
             raise SchemaError(
                 "this is a classifier: the schema needs classes=[...] instead of bounds"
+                if self._of_classes
+                else "this is a regressor: the schema needs bounds=(low, high) instead of classes"
             )
         return self.schema
 
@@ -186,7 +184,49 @@ class PrivateTreeEstimator(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _sorted(schema: Schema) -> NDArray[np.intp]:
+class PrivateClassifier(ClassifierMixin, PrivateEstimator):
+    """Base of the classifiers."""
+
+    _of_classes: ClassVar[bool] = True
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return class probabilities, one column per class in the order of ``classes_``.
+
+        They come from released numbers, so asking costs nothing.
+        """
+        check_is_fitted(self)
+        values = self.predictor_.predict_value(self._check_columns(X))
+        return values[:, sorted_classes(self.schema_)]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of every row."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return np.asarray(self.classes_[best])
+
+
+class PrivateRegressor(RegressorMixin, PrivateEstimator):
+    """Base of the regressors."""
+
+    _of_classes: ClassVar[bool] = False
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the number that is expected of every row, within the schema's bounds."""
+        check_is_fitted(self)
+        return self.predictor_.predict_value(self._check_columns(X))[:, 0]
+
+
+class PrivateTreeEstimator(PrivateClassifier):
+    """Base of the classifiers that end in one tree."""
+
+    @property
+    def tree_(self) -> Tree:
+        """The published tree."""
+        check_is_fitted(self)
+        assert isinstance(self.predictor_, Tree)
+        return self.predictor_
+
+
+def sorted_classes(schema: Schema) -> NDArray[np.intp]:
     """Return the order in which scikit-learn's scores expect the classes: sorted."""
     classes = class_array(schema)
     return np.argsort(classes if classes.dtype != object else classes.astype(str), kind="stable")
@@ -199,6 +239,26 @@ def check_depth(max_depth: Any) -> int:
     if not 1 <= max_depth <= MAX_DEPTH:
         raise BudgetError(f"max_depth must lie between 1 and {MAX_DEPTH}")
     return int(max_depth)
+
+
+def check_rows(n_rows: Any) -> int | None:
+    """Return a declared number of rows, or None."""
+    if n_rows is None:
+        return None
+    if (
+        isinstance(n_rows, bool)
+        or not isinstance(n_rows, int | np.integer)
+        or not 1 <= n_rows <= MAX_ROWS
+    ):
+        raise BudgetError(f"n_rows must be a whole number from 1 to {MAX_ROWS}")
+    return int(n_rows)
+
+
+def check_truth(value: Any, name: str) -> bool:
+    """Return a parameter that must be true or false."""
+    if not isinstance(value, bool):
+        raise BudgetError(f"{name} must be true or false")
+    return value
 
 
 def _open_store(ledger: Any) -> LedgerStore | None:

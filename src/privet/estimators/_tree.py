@@ -7,11 +7,8 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
-from privet.criteria import MAX_ROWS
 from privet.errors import BudgetError
-from privet.estimators._base import PrivateTreeEstimator, check_depth
+from privet.estimators._base import PrivateTreeEstimator, check_depth, check_rows, check_truth
 from privet.learners import whole_trees
 from privet.privacy import LedgerStore
 from privet.schema import Schema
@@ -107,28 +104,19 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         del schema
-        rows: Any = self.n_rows
-        if rows is not None and (
-            isinstance(rows, bool)
-            or not isinstance(rows, int | np.integer)
-            or not 1 <= rows <= MAX_ROWS
-        ):
-            raise BudgetError(f"n_rows must be a whole number from 1 to {MAX_ROWS}")
         share: Any = self.probability_share
         if isinstance(share, bool) or not isinstance(share, Real) or not 0 <= float(share) < 1:
             raise BudgetError("probability_share must be a part of the budget, at least 0, below 1")
         if float(self.epsilon) * (1 - float(share)) < SMALLEST:
             raise BudgetError(f"epsilon (less the probabilities' part) must be at least {SMALLEST}")
-        if not isinstance(self.merge_tests, bool):
-            raise BudgetError("merge_tests must be true or false")
         if isinstance(self.max_depth, str) and self.max_depth != "auto":
             raise BudgetError("max_depth must be a whole number or 'auto'")
         return {
             "max_depth": None if self.max_depth == "auto" else check_depth(self.max_depth),
-            "n_rows": None if rows is None else int(rows),
+            "n_rows": check_rows(self.n_rows),
             "probability_share": Fraction(float(share)),
-            "merge": self.merge_tests,
+            "merge": check_truth(self.merge_tests, "merge_tests"),
         }
 
     def _learn(self, table: PrivateTable, **options: Any) -> Tree:
-        return whole_trees.learn(table, epsilon=table.ledger.budget.limit, **options)
+        return whole_trees.learn(table, amount=table.ledger.budget.limit, **options)

@@ -1,10 +1,11 @@
-"""A tree in other forms: for people to look at, and for other systems to run.
+"""A model in other forms: for people to look at, and for other systems to run.
 
-Every function takes a :class:`~privet.tree.Tree` and returns text. A tree holds released numbers
-only, so exporting it costs nothing.
+Every function takes a :class:`~privet.tree.Tree` or an :class:`~privet.ensemble.Ensemble` and
+returns text. Both hold released numbers only, so exporting them costs nothing.
 
-* :func:`to_text`, :func:`to_dot`, :func:`to_svg` draw it; leaves that say the same become one.
-* :func:`to_sql`, :func:`to_python` write it as code that predicts exactly what the tree predicts.
+* :func:`to_text`, :func:`to_dot`, :func:`to_svg` draw it; leaves that say the same become one. Of
+  an additive ensemble they draw what each feature adds.
+* :func:`to_sql`, :func:`to_python` write it as code that predicts exactly what the model predicts.
 """
 
 from __future__ import annotations

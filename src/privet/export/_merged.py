@@ -11,10 +11,11 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from privet.ensemble import Ensemble
 from privet.tree import Cut, Grouping, Node, Test, Tree
 
-#: A class, by its position in the schema's list; or a mean.
-Answer = int | float
+#: A class, by its position in the schema's list; or a mean; or the scores of an ensemble's tree.
+Answer = int | float | tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,15 @@ class Part:
     children: tuple[int, ...]
     places: tuple[int, ...]
     answer: Answer | None
+
+
+def trees_of(model: Tree | Ensemble) -> tuple[Tree, ...]:
+    """Return the trees to export, and refuse one that does not predict by itself."""
+    if isinstance(model, Ensemble):
+        return model.trees
+    if model.scores:
+        raise ValueError("a tree of scores predicts nothing by itself; export its ensemble")
+    return (model,)
 
 
 def merged(tree: Tree) -> list[Part]:
@@ -66,6 +76,8 @@ def _shared_answers(tree: Tree) -> list[Answer | None]:
 
 
 def _leaf_answer(tree: Tree, leaf: Node) -> Answer:
+    if tree.scores:
+        return tuple(float(score) for score in leaf.value)
     if tree.schema.classes is None:
         return float(leaf.value[0])
     return leaf.value.index(max(leaf.value))  # the first of equally probable classes

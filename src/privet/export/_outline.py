@@ -1,12 +1,22 @@
-"""What the drawings show: the merged tree in words."""
+"""What the drawings show: merged trees in words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from privet.export._merged import Answer, merged
-from privet.schema import Schema, Value
+from privet.ensemble import Ensemble, Shape
+from privet.export._merged import Answer, merged, trees_of
+from privet.export._words import (
+    branch_words,
+    number,
+    plural,
+    printable,
+    score_words,
+    signed,
+    word,
+)
+from privet.schema import Schema
 from privet.tree import Cut, Grouping, Node, Test, Tree
 
 
@@ -16,8 +26,10 @@ class Verdict:
 
     answer: Answer
     label: str
-    #: The answer's probability, ``"0.61 to 0.93"`` if leaves differ; empty for a mean, and where
-    #: leaves have a label only.
+    #: The label, or as much of it as matters most: of several scores the highest.
+    headline: str
+    #: The answer's probability, ``"0.61 to 0.93"`` if leaves differ; empty for a mean and scores,
+    #: and where leaves have a label only.
     probability: str
     #: What was released about the leaves, added up; empty if nothing was.
     counts: str
@@ -26,15 +38,16 @@ class Verdict:
     @property
     def details(self) -> list[str]:
         """What is known beside the label."""
-        merged = f"{self.n_leaves} leaves" if self.n_leaves > 1 else ""
-        return [text for text in (self.probability, merged, self.counts) if text]
+        several = self.n_leaves > 1 and not isinstance(self.answer, tuple)
+        leaves = f"{self.n_leaves} leaves" if several else ""
+        return [text for text in (self.probability, leaves, self.counts) if text]
 
 
 @dataclass(frozen=True)
 class Entry:
     """A place in a drawing: a test, or a verdict."""
 
-    #: How the parent's test leads here: ``"age < 40"``. The target's name at the root.
+    #: How the parent's test leads here: ``"age < 40"``. The tree's title at the root.
     condition: str
     #: The same without the feature's name: ``"< 40"``. Empty at the root.
     branch: str
@@ -47,56 +60,81 @@ class Entry:
     children: tuple[int, ...]
 
 
-def outline(tree: Tree) -> list[Entry]:
-    """Return what to draw, parents before children, level by level."""
+def outlines(model: Tree | Ensemble) -> list[list[Entry]]:
+    """Return what to draw: the tree; or an ensemble's trees, by feature if it is additive."""
+    trees, schema = trees_of(model), model.schema
+    if isinstance(model, Tree):
+        return [_outline(model, printable(schema.target))]
+    if model.additive:
+        shapes = model.shapes()
+        return [_outline(shape_tree(shape, schema), printable(shape.feature)) for shape in shapes]
+    return [_outline(tree, f"tree {place}") for place, tree in enumerate(trees, start=1)]
+
+
+def shape_tree(shape: Shape, schema: Schema) -> Tree:
+    """Return a shape as a tree of one test, whose last child is that of missing values."""
+    rows = (*shape.scores.tolist(), shape.missing.tolist())
+    if shape.edges is None:
+        last = len(rows) - 1
+        test: Test = Grouping(shape.feature, tuple(range(last)), other=last)
+    else:
+        test = Cut(shape.feature, shape.edges, missing=len(rows) - 1)
+    root = Node(test, tuple(range(1, len(rows) + 1)))
+    return Tree(schema, (root, *(Node(value=tuple(row)) for row in rows)), len(rows[0]))
+
+
+def summary(ensemble: Ensemble) -> str:
+    """Say of how many trees an ensemble consists and what their scores mean."""
+    kind, schema = "additive model" if ensemble.additive else "ensemble", ensemble.schema
+    if schema.classes is None:
+        meaning = "the target, in its own units"
+    elif len(schema.classes) == 2:
+        meaning = f"the log odds of {word(schema.classes[1])}"
+    else:
+        meaning = "one score per class"
+    return f"{kind} of {plural(len(ensemble.trees), 'tree')} whose scores add up to {meaning}"
+
+
+def start_words(ensemble: Ensemble) -> str:
+    """Return the scores to which the drawn trees add theirs."""
+    scores = ensemble.base if ensemble.additive else ensemble.start
+    return f"start: {score_words(scores, ensemble.schema)}"
+
+
+def _outline(tree: Tree, title: str) -> list[Entry]:
+    """Return the entries, parents before children, level by level."""
     parts = merged(tree)
-    words = [(printable(tree.schema.target), "")] * len(parts)
+    words = [(title, "")] * len(parts)
     for part in parts:
-        for place, child in enumerate(part.children):
-            assert part.test is not None
-            words[child] = _words(part.test, place, tree.schema)
+        if part.test is not None:
+            branches = branch_words(part.test, tree.schema)
+            for child, branch in zip(part.children, branches, strict=True):
+                words[child] = branch
     entries = []
-    for part, (condition, branch) in zip(parts, words, strict=True):
+    for part, here in zip(parts, words, strict=True):
         if part.test is None:
             assert part.answer is not None
             verdict = _verdict(tree, part.places, part.answer)
-            entries.append(Entry(condition, branch, "", "", verdict, ()))
+            entries.append(Entry(*here, "", "", verdict, ()))
         else:
             counts = _counts([tree.nodes[part.places[0]]], tree.schema)
             feature = printable(part.test.feature)
-            entries.append(Entry(condition, branch, feature, counts, None, part.children))
+            entries.append(Entry(*here, feature, counts, None, part.children))
     return entries
-
-
-def printable(text: str) -> str:
-    r"""Return text on one line, with control characters and the like written as escapes.
-
-    Examples
-    --------
-    >>> print(printable("two\nlines"))
-    two\nlines
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def number(value: float) -> str:
-    """Return a number with four digits, or more if it has more before the point.
-
-    Examples
-    --------
-    >>> number(40.0), number(100 / 3), number(123456.7)
-    ('40', '33.33', '123457')
-    """
-    if not 1e4 <= abs(value) < 1e15:
-        return f"{value:.4g}"
-    return f"{value:.0f}"
 
 
 def _verdict(tree: Tree, places: Sequence[int], answer: Answer) -> Verdict:
     leaves = _leaves_below(tree, places)
     counts = _counts(leaves, tree.schema)
+    if isinstance(answer, tuple):
+        label = headline = score_words(answer, tree.schema)
+        if len(answer) > 1:
+            assert tree.schema.classes is not None
+            best = answer.index(max(answer))
+            headline = f"{word(tree.schema.classes[best])} {signed(answer[best])}"
+        return Verdict(answer, label, headline, "", counts, len(leaves))
     if tree.schema.classes is None:
-        return Verdict(answer, number(answer), "", counts, len(leaves))
+        return Verdict(answer, number(answer), number(answer), "", counts, len(leaves))
     assert isinstance(answer, int)
     shares = [f"{leaf.value[answer]:.2f}" for leaf in leaves]
     low, high = min(shares), max(shares)
@@ -104,7 +142,7 @@ def _verdict(tree: Tree, places: Sequence[int], answer: Answer) -> Verdict:
     if all(leaf.value[answer] == 1 for leaf in leaves):
         probability = ""  # a drawn label, not an estimate
     label = word(tree.schema.classes[answer])
-    return Verdict(answer, label, probability, counts, len(leaves))
+    return Verdict(answer, label, label, probability, counts, len(leaves))
 
 
 def _leaves_below(tree: Tree, places: Sequence[int]) -> list[Node]:
@@ -129,50 +167,3 @@ def _counts(nodes: Sequence[Node], schema: Schema) -> str:
     sizes = [node.released.get("count") for node in nodes]
     whole = [size for size in sizes if isinstance(size, int)]
     return f"noisy count: {sum(whole)}" if len(whole) == len(nodes) else ""
-
-
-def _words(test: Test, child: int, schema: Schema) -> tuple[str, str]:
-    """Return the condition that leads to a child, with and without the feature's name."""
-    if isinstance(test, Cut):
-        return _interval_words(test, child)
-    return _set_words(test, child, schema)
-
-
-def _interval_words(test: Cut, child: int) -> tuple[str, str]:
-    name, last = printable(test.feature), len(test.edges)
-    if child > last:
-        return f"{name} missing", "missing"
-    texts = _edge_texts(test.edges)
-    also = " or missing" if test.missing == child else ""
-    if last == 0:
-        return f"{name} not missing", "not missing"
-    if child == 0:
-        return f"{name} < {texts[0]}{also}", f"< {texts[0]}{also}"
-    low = texts[child - 1]
-    if child == last:
-        return f"{name} >= {low}{also}", f"≥ {low}{also}"
-    return f"{low} <= {name} < {texts[child]}{also}", f"{low} to {texts[child]}{also}"
-
-
-def _edge_texts(edges: Sequence[float]) -> list[str]:
-    """Return the edges with few digits, but enough to tell them apart."""
-    texts = [number(edge) for edge in edges]
-    return texts if len(set(texts)) == len(texts) else [repr(float(edge)) for edge in edges]
-
-
-def _set_words(test: Grouping, child: int, schema: Schema) -> tuple[str, str]:
-    values = schema.features[test.feature].values  # type: ignore[union-attr]
-    name = printable(test.feature)
-    inside = [word(v) for v, goes_to in zip(values, test.children, strict=True) if goes_to == child]
-    if not inside:
-        return f"{name} other or missing", "other or missing"
-    also = ", other or missing" if test.other == child else ""
-    listed = ", ".join(inside)
-    return f"{name} in {{{listed}}}{also}", f"{listed}{also}"
-
-
-def word(value: Value) -> str:
-    """Return a category or class so that it can stand in a list."""
-    text = printable(str(value))
-    plain = text == text.strip() != "" and not set(text) & set(',{}"')
-    return text if plain else '"' + text.replace('"', '\\"') + '"'

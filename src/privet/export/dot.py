@@ -1,15 +1,24 @@
-"""A tree in the language of Graphviz."""
+"""A tree or an ensemble in the language of Graphviz."""
 
 from __future__ import annotations
 
-from privet.export._outline import outline
+from collections.abc import Iterator, Sequence
+
+from privet.ensemble import Ensemble
+from privet.export._outline import Entry, outlines, start_words, summary
+from privet.export._words import printable
 from privet.tree import Tree
 
 
-def to_dot(tree: Tree) -> str:
-    """Return the tree as a Graphviz graph, for ``dot -Tpdf`` and the like.
+def to_dot(model: Tree | Ensemble) -> str:
+    """Return the model as a Graphviz graph, for ``dot -Tpdf`` and the like.
 
-    Leaves that say the same are drawn as one, as in :func:`~privet.export.to_text`.
+    Leaves that say the same are drawn as one, as in :func:`~privet.export.to_text`. An ensemble
+    becomes one graph with a cluster for every tree, or for every feature if it is additive.
+
+    Parameters
+    ----------
+    model : Tree or Ensemble
 
     Examples
     --------
@@ -29,8 +38,22 @@ def to_dot(tree: Tree) -> str:
       n0 -> n2 [label="m, other or missing"]
     }
     """
-    entries = outline(tree)
-    lines = [f"  graph [label={_quoted(entries[0].condition)}, labelloc=t]", "  node [shape=box]"]
+    title = [printable(model.schema.target)]
+    if isinstance(model, Ensemble):
+        title += [summary(model), start_words(model)]
+    lines = [f"  graph [label={_quoted(*title)}, labelloc=t]", "  node [shape=box]"]
+    for cluster, entries in enumerate(outlines(model), start=1):
+        if isinstance(model, Tree):
+            lines += _statements(entries, "  n")
+        else:
+            lines += [f"  subgraph cluster_{cluster} {{"]
+            lines += [f"    graph [label={_quoted(entries[0].condition)}]"]
+            lines += [*_statements(entries, f"    t{cluster}_n"), "  }"]
+    return "\n".join(["digraph {", *lines, "}"])
+
+
+def _statements(entries: Sequence[Entry], name: str) -> Iterator[str]:
+    """Yield a statement for every node, then for every edge; ``name`` begins the nodes' names."""
     for position, entry in enumerate(entries):
         verdict = entry.verdict
         if verdict is None:
@@ -38,12 +61,11 @@ def to_dot(tree: Tree) -> str:
         else:
             details = [verdict.probability, verdict.counts]
             label, style = _quoted(verdict.label, *details), ', style="rounded"'
-        lines.append(f"  n{position} [label={label}{style}]")
+        yield f"{name}{position} [label={label}{style}]"
     for position, entry in enumerate(entries):
         for child in entry.children:
             label = _quoted(entries[child].branch)
-            lines.append(f"  n{position} -> n{child} [label={label}]")
-    return "\n".join(["digraph {", *lines, "}"])
+            yield f"{name}{position} -> {name.strip()}{child} [label={label}]"
 
 
 def _quoted(*lines: str) -> str:

@@ -1,13 +1,14 @@
-"""A tree as the source of a Python function, to predict without Privet."""
+"""A tree or an ensemble as the source of a Python function, to predict without Privet."""
 
 from __future__ import annotations
 
 import builtins
 import keyword
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from privet.export._merged import Answer, Part, merged
+from privet.ensemble import Ensemble
+from privet.export._merged import Answer, Part, merged, trees_of
 from privet.export._steps import cut_steps, grouping_steps
 from privet.schema import Categorical, Schema, Value, all_numbers
 from privet.tree import Cut, Test, Tree
@@ -39,17 +40,17 @@ _HELPERS = {"_number": _NUMBER, "_text": _TEXT}
 _LEVELS = 64
 
 
-def to_python(tree: Tree, name: str = "predict") -> str:
+def to_python(model: Tree | Ensemble, name: str = "predict") -> str:
     """Return the source of a function that predicts one row.
 
     The function takes a mapping from column names to plain Python values and returns the most
-    probable class, or the mean. It needs nothing but Python. None, NaN and unknown categories go
-    where the tree sends them; a column that the tree uses and the mapping lacks is a ``KeyError``.
+    probable class, or the number. It needs nothing but Python. None, NaN and unknown categories go
+    where the trees send them; a column that they use and the mapping lacks is a ``KeyError``. The
+    scores of an ensemble are added in the order of its trees, each of which has its own function.
 
     Parameters
     ----------
-    tree : Tree
-        A classification or regression tree.
+    model : Tree or Ensemble
     name : str, default="predict"
         The name of the function.
 
@@ -75,6 +76,28 @@ def to_python(tree: Tree, name: str = "predict") -> str:
             return 4.5
         return 6.0
     <BLANKLINE>
+
+    An ensemble of one tree:
+
+    >>> source = to_python(Ensemble(schema, (5.0,), [Tree(schema, (
+    ...     Node(Grouping("sex", (0, 1), other=1), (1, 2)), Node(value=(-0.5,)), Node(value=(1.0,)),
+    ... ), scores=1)]))
+    >>> print(source[source.index("def _predict_1"):])
+    def _predict_1(value):
+        if value['sex'] in {'f'}:
+            return -0.5
+        return 1.0
+    <BLANKLINE>
+    <BLANKLINE>
+    def predict(row):
+        value = {
+            'sex': _text(row['sex']),
+        }
+        score = 5.0
+        for tree in [_predict_1]:
+            score += tree(value)
+        return min(max(score, 0.0), 30.0)
+    <BLANKLINE>
     """
     if (
         not name.isidentifier()
@@ -83,16 +106,58 @@ def to_python(tree: Tree, name: str = "predict") -> str:
         or name in ("_number", "_text")
     ):
         raise ValueError("name must be an identifier that Python and the source do not use already")
-    parts = merged(tree)
-    readers = _readers(parts, tree.schema)
+    schema, trees = model.schema, [merged(tree) for tree in trees_of(model)]
+    readers = _readers([part for parts in trees for part in parts], schema)
     functions = [helper for reader, helper in _HELPERS.items() if reader in readers.values()]
+    if isinstance(model, Ensemble):
+        names = [f"_{name}_{place}" for place in range(1, len(trees) + 1)]
+        for tree_name, parts in zip(names, trees, strict=True):
+            functions += _tree_functions(parts, schema, tree_name, [f"def {tree_name}(value):"])
+        head = _head(name, readers) if readers else [f"def {name}(row):", "    value = {}"]
+        functions.append(_function([*head, *_sum(model, names)]))
+    else:
+        functions += _tree_functions(trees[0], schema, f"_{name}", _head(name, readers))
+    return "\n\n".join(functions)
+
+
+def _tree_functions(
+    parts: Sequence[Part], schema: Schema, name: str, head: Sequence[str]
+) -> Iterator[str]:
+    """Yield a function for a tree, and others for what lies too deep in it."""
     roots = [0]  # of the parts of the tree that get a function of their own; grows on the way
     for root in roots:
-        head = _head(name, readers) if root == 0 else [f"def _{name}_{root}(value):"]
-        body, deeper = _body(parts, tree.schema, root, name)
-        functions.append("\n".join([*head, *body, ""]))
+        body, deeper = _body(parts, schema, root, name)
+        yield _function([*(head if root == 0 else [f"def {name}_{root}(value):"]), *body])
         roots += deeper
-    return "\n\n".join(functions)
+
+
+def _function(lines: Sequence[str]) -> str:
+    return "\n".join([*lines, ""])
+
+
+def _sum(ensemble: Ensemble, trees: Sequence[str]) -> list[str]:
+    """Return the lines that add up the scores of trees and decide."""
+    schema = ensemble.schema
+    each = f"    for tree in [{', '.join(trees)}]:"
+    if len(ensemble.start) > 1:
+        assert schema.classes is not None
+        return [
+            f"    scores = [{', '.join(map(_source, ensemble.start))}]",
+            each,
+            "        scores = [score + more for score, more in zip(scores, tree(value))]",
+            f"    return ({', '.join(map(_source, schema.classes))})[scores.index(max(scores))]",
+        ]
+    lines = [
+        f"    score = {_source(ensemble.start[0])}",
+        each,
+        "        score += tree(value)",
+    ]
+    if schema.classes is None:
+        assert schema.bounds is not None
+        low, high = map(_source, schema.bounds)
+        return [*lines, f"    return min(max(score, {low}), {high})"]
+    first, second = map(_source, schema.classes)
+    return [*lines, f"    return {second} if score > 0 else {first}"]
 
 
 def _readers(parts: Sequence[Part], schema: Schema) -> dict[str, str]:
@@ -130,7 +195,7 @@ def _body(
             assert part.answer is not None
             lines.append(f"{indent}return {_answer(part.answer, schema)}")
         elif level > _LEVELS:
-            lines.append(f"{indent}return _{name}_{place}(value)")
+            lines.append(f"{indent}return {name}_{place}(value)")
             deeper.append(place)
         else:
             steps, left_over = _steps(part.test, schema)
@@ -158,6 +223,9 @@ def _steps(test: Test, schema: Schema) -> tuple[list[tuple[int, str]], int]:
 
 
 def _answer(answer: Answer, schema: Schema) -> str:
+    if isinstance(answer, tuple):
+        scores = ", ".join(map(_source, answer))
+        return scores if len(answer) == 1 else f"({scores})"
     if schema.classes is None:
         return _source(answer)
     assert isinstance(answer, int)

@@ -1,26 +1,33 @@
-"""A tree as text, for terminals and logs."""
+"""A tree or an ensemble as text, for terminals and logs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from privet.export._outline import Entry, outline
+from privet.ensemble import Ensemble
+from privet.export._outline import Entry, outlines, start_words, summary
+from privet.export._words import plural, printable
 from privet.tree import Tree
 
 
-def to_text(tree: Tree, *, max_depth: int | None = None, max_lines: int | None = None) -> str:
-    """Return the tree as indented lines.
+def to_text(
+    model: Tree | Ensemble, *, max_depth: int | None = None, max_lines: int | None = None
+) -> str:
+    """Return the model as indented lines.
 
     Neighbouring leaves with the same answer share a line; their released counts are added up.
     Edges are rounded to four digits where that keeps them apart.
 
+    An ensemble's first lines say what its scores mean and where they start. The trees follow, with
+    the scores that they add; those of an additive ensemble are added up, feature by feature.
+
     Parameters
     ----------
-    tree : Tree
-        A classification or regression tree.
+    model : Tree or Ensemble
+        What predicts classes or a number.
     max_depth : int, optional
-        Show this many levels of tests; a line that leads further down says how many lines are
-        left out.
+        Show this many levels of tests of each tree; a line that leads further down says how many
+        lines are left out.
     max_lines : int, optional
         Return at most this many lines; if there are more, the last one says how many are left out.
 
@@ -44,19 +51,43 @@ def to_text(tree: Tree, *, max_depth: int | None = None, max_lines: int | None =
     >>> print(to_text(tree, max_lines=2))
     readmitted
     ... (3 lines left out)
+
+    Two trees of scores:
+
+    >>> stumps = [
+    ...     Tree(schema, (
+    ...         Node(Cut("age", (edge,), missing=0), (1, 2)),
+    ...         Node(value=(-0.21,)),
+    ...         Node(value=(0.4,)),
+    ...     ), scores=1)
+    ...     for edge in (40.0, 65.0)
+    ... ]
+    >>> print(to_text(Ensemble(schema, (-0.1,), stumps)))
+    readmitted: additive model of 2 trees whose scores add up to the log odds of yes
+    start: -0.1
+    age:
+    ├─ age < 40: -0.42
+    ├─ 40 <= age < 65: +0.19
+    ├─ age >= 65: +0.8
+    └─ age missing: -0.42
     """
     if max_depth is not None and max_depth < 0:
         raise ValueError("max_depth must be at least 0")
     if max_lines is not None and max_lines < 1:
         raise ValueError("max_lines must be at least 1")
-    lines = list(_lines(outline(tree), max_depth))
+    lines = []
+    if isinstance(model, Ensemble):
+        lines.append(f"{printable(model.schema.target)}: {summary(model)}")
+        lines.append(start_words(model))
+    for entries in outlines(model):
+        lines += _lines(entries, max_depth, ":" if isinstance(model, Ensemble) else "")
     if max_lines is not None and len(lines) > max_lines:
         kept = lines[: max_lines - 1]
-        lines = [*kept, f"... ({_plural(len(lines) - len(kept), 'line')} left out)"]
+        lines = [*kept, f"... ({plural(len(lines) - len(kept), 'line')} left out)"]
     return "\n".join(lines)
 
 
-def _lines(entries: Sequence[Entry], max_depth: int | None) -> Iterator[str]:
+def _lines(entries: Sequence[Entry], max_depth: int | None, after_title: str) -> Iterator[str]:
     sizes = _sizes(entries)
     waiting = [(0, 0, "", "")]  # position, depth, what precedes it, what precedes its children
     while waiting:
@@ -66,10 +97,10 @@ def _lines(entries: Sequence[Entry], max_depth: int | None) -> Iterator[str]:
             details = f" ({'; '.join(entry.verdict.details)})" if entry.verdict.details else ""
             yield f"{lead}{entry.condition}: {entry.verdict.label}{details}"
         elif depth == max_depth:
-            left_out = _plural(sizes[position] - 1, "line")
+            left_out = plural(sizes[position] - 1, "line")
             yield f"{lead}{entry.condition}: ... ({left_out} left out)"
         else:
-            yield lead + entry.condition
+            yield lead + entry.condition + (after_title if position == 0 else "")
             *others, last = entry.children
             waiting.append((last, depth + 1, below + "└─ ", below + "   "))
             waiting += [
@@ -83,7 +114,3 @@ def _sizes(entries: Sequence[Entry]) -> list[int]:
     for position in reversed(range(len(entries))):
         sizes[position] += sum(sizes[child] for child in entries[position].children)
     return sizes
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

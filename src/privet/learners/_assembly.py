@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.privacy.budget import Amount
+from privet.privacy.budget import Amount, Budget
 from privet.tables import Branch, Cells, Leaf, Sketch, Split, View
 from privet.tree import Cut, Grouping, Node, Test, Tree
 
@@ -52,13 +52,55 @@ def without_dead_ends(sketch: Sketch, open_codes: tuple[frozenset[int], ...]) ->
     return Branch(Split(feature, kept), tuple(below))
 
 
-def assemble(sketch: Sketch, cells: Cells, view: View, leaf_epsilon: Amount | None) -> Tree:
-    """Return the tree of a sketch; with a budget for its leaves, buy their class counts."""
+def n_leaves(sketch: Sketch) -> int:
+    """Return the number of leaves."""
+    return sum(map(n_leaves, sketch.children)) if isinstance(sketch, Branch) else 1
+
+
+def leaf_cells(cells: Cells, sketch: Sketch, view: View) -> Cells:
+    """Return the leaves of a tree on one cell as cells, in the order of :func:`score_tree`."""
+    level: list[Sketch] = [sketch]
+    while any(isinstance(item, Branch) for item in level):
+        stay = Split(0, (0,) * view.sizes[0])
+        cells = cells.split([item.split if isinstance(item, Branch) else stay for item in level])
+        level = [
+            child
+            for item in level
+            for child in (item.children if isinstance(item, Branch) else (item,))
+        ]
+    return cells
+
+
+def score_tree(sketch: Sketch, view: View, values: NDArray[np.float64]) -> Tree:
+    """Return a tree with given scores in its leaves, one row for each from left to right."""
+    nodes: list[Node] = []
+    level = [(sketch, 0)]  # with the row of the first leaf below
+    while level:
+        child = len(nodes) + len(level)
+        below: list[tuple[Sketch, int]] = []
+        for item, start in level:
+            if isinstance(item, Branch):
+                places = tuple(range(child, child + len(item.children)))
+                child += len(item.children)
+                nodes.append(Node(as_test(item.split, view), places))
+                starts = accumulate(map(n_leaves, item.children[:-1]), initial=start)
+                below += zip(item.children, starts, strict=True)
+            else:
+                nodes.append(Node(value=tuple(values[start].tolist())))
+        level = below
+    return Tree(view.schema, tuple(nodes), values.shape[1])
+
+
+def assemble(
+    sketch: Sketch, cells: Cells, view: View, leaf_amount: Amount | None, budget: Budget
+) -> Tree:
+    """Return the tree of a sketch; with an amount for its leaves, buy their class counts."""
+    scale = budget.count_scale(leaf_amount) if leaf_amount else 0.0
     nodes: list[Node] = []
     level: list[Sketch] = [sketch]
     while level:
         ends = np.array([isinstance(item, Leaf) for item in level])
-        counts = cells.take(ends).noisy_class_counts(leaf_epsilon) if leaf_epsilon else None
+        counts = cells.take(ends).noisy_class_counts(leaf_amount) if leaf_amount else None
         leaves, child = 0, len(nodes) + len(level)
         below: list[Sketch] = []
         splits = []
@@ -71,30 +113,30 @@ def assemble(sketch: Sketch, cells: Cells, view: View, leaf_epsilon: Amount | No
                 nodes.append(Node(as_test(item.split, view), places))
             else:
                 bought = None if counts is None else counts[leaves]
-                nodes.append(_leaf(item, view, bought, leaf_epsilon))
+                nodes.append(_leaf(item, view, bought, scale))
                 leaves += 1
-        if below and leaf_epsilon:
+        if below and leaf_amount:
             cells = cells.take(~ends).split(splits)
         level = below
     return Tree(view.schema, tuple(nodes))
 
 
-def class_shares(counts: NDArray[np.int64], epsilon: Amount) -> NDArray[np.float64]:
+def class_shares(counts: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
     """Turn noisy class counts into probabilities, in the same order: post-processing.
 
     Counts are bent upwards below the scale of their noise, so that all shares are positive.
     """
-    width = max(1.0, 1 / float(epsilon))
+    width = max(1.0, scale)
     weights = np.logaddexp(0.0, counts / width)
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
-def _leaf(leaf: Leaf, view: View, counts: NDArray[np.int64] | None, epsilon: Amount | None) -> Node:
+def _leaf(leaf: Leaf, view: View, counts: NDArray[np.int64] | None, scale: float) -> Node:
     """Return a leaf: its label for sure, or shares by bought counts with the label on top."""
     classes = len(view.schema.classes or ())
-    if counts is None or epsilon is None:
+    if counts is None:
         return Node(value=tuple(float(k == leaf.label) for k in range(classes)))
-    shares = class_shares(counts, epsilon)
+    shares = class_shares(counts, scale)
     if shares.argmax() != leaf.label:
         shares[leaf.label] = shares.max() * (1 + 1e-9)
         shares /= shares.sum()

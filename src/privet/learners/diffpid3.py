@@ -88,7 +88,7 @@ def _leaves(
     class_counts: NDArray[np.int64], share: Amount, counts: list[int] | None = None
 ) -> list[Node]:
     """Return leaves whose most probable class is the one of the largest noisy count (line 12)."""
-    values = class_shares(class_counts, share)
+    values = class_shares(class_counts, float(1 / share))
     released: list[dict[str, int | tuple[int, ...]]] = [
         {"class_counts": tuple(row)} for row in class_counts.tolist()
     ]

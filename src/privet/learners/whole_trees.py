@@ -16,16 +16,16 @@ from fractions import Fraction
 import numpy as np
 
 from privet.learners._assembly import assemble, without_dead_ends
-from privet.privacy.budget import Amount
-from privet.schema import Numeric, Schema
-from privet.tables import Branch, Cells, PrivateTable, Sketch, View
+from privet.learners._views import grid_of, make_view, most_tests, n_numeric
+from privet.privacy.budget import Amount, Budget
+from privet.schema import Schema
+from privet.tables import Branch, Cells, PrivateTable, Sketch
 from privet.tree import Tree
 
 #: Part of the budget for counting the rows, if their number is not declared.
 COUNT_SHARE = Fraction(1, 50)
 #: Part of the budget for private quantiles, where rows x epsilon pays for them.
 QUANTILE_SHARE = Fraction(1, 10)
-QUANTILE_LEVELS = 4
 #: Work that a block may cost (increments and sums), about a second; a full block of depth 3 may
 #: cost more, because merging makes most of them several times cheaper than this count.
 AFFORDABLE = 4e8
@@ -36,14 +36,14 @@ CHOICE_SHARE = Fraction(1, 5)
 
 @dataclass(frozen=True)
 class Block:
-    """One draw: a depth, its budget, and how many features its upper levels may use.
+    """One draw: a depth, what it may cost, and how many features its upper levels may use.
 
     ``width`` None means all of them; ``bought`` says whether they are chosen privately (else they
     are taken at even distances in the schema's order).
     """
 
     depth: int
-    epsilon: Amount
+    amount: Amount
     width: int | None = None
     bought: bool = False
 
@@ -61,25 +61,24 @@ class Plan:
 def learn(
     table: PrivateTable,
     *,
-    epsilon: Amount,
+    amount: Amount,
     max_depth: int | None,
     n_rows: int | None,
     probability_share: Fraction,
     merge: bool,
 ) -> Tree:
-    """Learn a tree for at most ``epsilon``."""
-    schema = table.schema
-    left = epsilon
+    """Learn a tree for at most an amount of the table's budget."""
+    budget = table.ledger.budget
     if n_rows is None:
-        counting = epsilon * COUNT_SHARE
-        left = _less(left, counting)
+        counting = amount * COUNT_SHARE
+        amount = less(amount, counting)
         n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
-    plan = make_plan(schema, n_rows, left, max_depth, probability_share)
-    view = make_view(table, plan)
+    plan = make_plan(table.schema, n_rows, amount, max_depth, probability_share, budget)
+    view = make_view(table, plan.grid, plan.quantiles)
     cells = table.root(view)
     (drawn,) = grow(cells, plan.blocks, merge=merge)
     sketch = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
-    return assemble(sketch, cells, view, plan.leaves)
+    return assemble(sketch, cells, view, plan.leaves, budget)
 
 
 def grow(cells: Cells, blocks: tuple[Block, ...], *, merge: bool) -> list[Sketch]:
@@ -88,15 +87,15 @@ def grow(cells: Cells, blocks: tuple[Block, ...], *, merge: bool) -> list[Sketch
         return []
     block, rest = blocks[0], blocks[1:]
     upper = None
-    epsilon = block.epsilon
+    amount = block.amount
     if block.width is not None:
         if block.bought:
-            choosing = epsilon * CHOICE_SHARE
-            epsilon = _less(epsilon, choosing)
+            choosing = amount * CHOICE_SHARE
+            amount = less(amount, choosing)
             upper = cells.choose_features(block.width, choosing)
         else:
-            upper = [tuple(_spread_out(len(cells.schema.names), block.width))] * len(cells)
-    sketches = cells.draw_trees(block.depth, epsilon, upper=upper, merge=merge)
+            upper = [tuple(spread_out(len(cells.schema.names), block.width))] * len(cells)
+    sketches = cells.draw_trees(block.depth, amount, upper=upper, merge=merge)
     return _refine(cells, sketches, rest, merge=merge) if rest else sketches
 
 
@@ -124,29 +123,29 @@ def _refine(
 def make_plan(
     schema: Schema,
     n_rows: int,
-    epsilon: Amount,
+    amount: Amount,
     max_depth: int | None,
     probability_share: Fraction,
+    budget: Budget,
 ) -> Plan:
-    """Share the budget by public numbers (utility.md: 1.4, 10.2 and 12)."""
+    """Share an amount of the budget by public numbers (utility.md: 1.4, 10.2 and 12)."""
     leaves = None
     if probability_share:
-        leaves = epsilon * probability_share
-        epsilon = _less(epsilon, leaves)
-    mass = n_rows * float(epsilon)
-    numeric = sum(isinstance(feature, Numeric) for feature in schema.features.values())
-    grid = 32 if numeric <= 12 else 16 if numeric <= 30 else 8 if numeric <= 100 else 4
+        leaves = amount * probability_share
+        amount = less(amount, leaves)
+    mass = n_rows * float(budget.selection_epsilon(amount))
+    numeric, grid = n_numeric(schema), grid_of(schema)
     quantiles = None
-    if numeric and epsilon != math.inf and mass / numeric >= 1000:
-        quantiles = epsilon * QUANTILE_SHARE
-        epsilon -= quantiles
+    if numeric and amount != math.inf and mass / numeric >= 1000:
+        quantiles = amount * QUANTILE_SHARE
+        amount -= quantiles
         grid //= 2
     depths = block_depths(mass, max_depth)
     shares = block_shares(depths)
-    sizes = _sizes(schema, grid, quantiles is not None)
+    sizes = most_tests(schema, grid, quantiles=quantiles is not None)
     classes = len(schema.classes or ())
     blocks = tuple(
-        _affordable(Block(depth, epsilon * share), n_rows, sizes, classes, mass)
+        affordable(Block(depth, amount * share), n_rows, sizes, classes, mass)
         for depth, share in zip(depths, shares, strict=True)
     )
     return Plan(quantiles, grid, blocks, leaves)
@@ -181,22 +180,12 @@ def block_shares(depths: tuple[int, ...]) -> tuple[Fraction, ...]:
     return (Fraction(1, len(depths)),) * len(depths)
 
 
-def _less(epsilon: Amount, part: Amount) -> Amount:
-    """Return what is left of a budget; an infinite one stays infinite."""
-    return epsilon if epsilon == math.inf else epsilon - part
+def less(amount: Amount, part: Amount) -> Amount:
+    """Return what is left of an amount; an infinite one stays infinite."""
+    return amount if amount == math.inf else amount - part
 
 
-def _sizes(schema: Schema, grid: int, quantiles: bool) -> list[int]:
-    """Return an upper bound on the number of tests of every feature, by public numbers."""
-    return [
-        len(scale_cuts(feature, grid)) + (2**QUANTILE_LEVELS - 1) * quantiles + 1
-        if isinstance(feature, Numeric)
-        else feature.size
-        for feature in schema.features.values()
-    ]
-
-
-def _affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: float) -> Block:
+def affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: float) -> Block:
     """Limit the work of a block on wide tables (utility.md, section 12)."""
     features, tests, widest = len(sizes), sum(sizes), max(sizes)
     mean = tests / features
@@ -218,47 +207,18 @@ def _affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: f
                 )
             )
             if width >= 4:
-                return Block(3, block.epsilon, width, bought=True)
-        block = Block(2, block.epsilon)
+                return Block(3, block.amount, width, bought=True)
+        block = Block(2, block.amount)
     if rows * features**2 / 2 <= AFFORDABLE and 2 * tests**2 <= budget:
         return block
     width = int(
         min(features, AFFORDABLE / (max(rows, 1) * features), budget / (2 * tests * widest))
     )
     if width < 1:
-        return Block(1, block.epsilon)
-    return Block(2, block.epsilon, width, bought=mass >= 1_000)
+        return Block(1, block.amount)
+    return Block(2, block.amount, width, bought=mass >= 1_000)
 
 
-def make_view(table: PrivateTable, plan: Plan) -> View:
-    """Return the cut points: a public grid of several scales, and private quantiles if paid for."""
-    schema = table.schema
-    numeric = sum(isinstance(feature, Numeric) for feature in schema.features.values())
-    cuts: list[tuple[float, ...] | None] = []
-    for j, feature in enumerate(schema.features.values()):
-        if not isinstance(feature, Numeric):
-            cuts.append(None)
-            continue
-        points = set(scale_cuts(feature, plan.grid))
-        if plan.quantiles is not None:
-            points |= set(table.quantiles(j, QUANTILE_LEVELS, plan.quantiles / numeric))
-        cuts.append(tuple(sorted(points)))
-    return View(schema, tuple(cuts))
-
-
-def scale_cuts(feature: Numeric, grid: int) -> tuple[float, ...]:
-    """Return cuts at several scales: even steps, halvings towards the ends and towards zero."""
-    low, high = feature.low, feature.high
-    width = high - low
-    points = {low + width * i / grid for i in range(1, grid)}
-    points |= {low + width * 2.0**-k for k in range(1, 15)}
-    points.add(low + width * 2.0**-24)  # "above the lower bound"
-    if low < 0 < high:
-        points |= {high * 2.0**-k for k in range(1, 15)} | {low * 2.0**-k for k in range(1, 15)}
-        points.add(width * 2.0**-24)  # "above zero"
-    return tuple(sorted(point for point in points if low < point < high))
-
-
-def _spread_out(features: int, width: int) -> list[int]:
-    """Return some features by a fixed public rule that ignores the data and spreads them out."""
-    return sorted({features * i // width for i in range(width)})
+def spread_out(features: int, width: int, turn: int = 0) -> list[int]:
+    """Return some features by a public rule that spreads them out; every turn takes others."""
+    return sorted({(features * i // width + turn) % features for i in range(width)})

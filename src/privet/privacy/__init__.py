@@ -13,6 +13,7 @@ from privet.privacy.mechanisms import (
     Released,
     TopOf,
     WholeTree,
+    noise_for,
     spread_of,
 )
 from privet.privacy.noise import Noise, SecureNoise, SeededNoise
@@ -43,6 +44,7 @@ __all__ = [
     "TopOf",
     "WholeTree",
     "exact",
+    "noise_for",
     "spread_of",
     "zcdp_epsilon",
 ]

@@ -144,6 +144,24 @@ class Budget:
         """Return the part of a cost that this budget counts."""
         return cost.epsilon if self.accountant == "pure" else cost.rho
 
+    def selection_epsilon(self, amount: Amount) -> Amount:
+        """Return the epsilon of an exponential mechanism that costs ``amount`` of this budget.
+
+        In zCDP that is ``sqrt(8 amount)``, rounded down.
+        """
+        if self.accountant == "pure" or amount == math.inf:
+            return amount
+        root = Fraction(math.sqrt(8 * amount))
+        while root * root > 8 * amount:
+            root = Fraction(math.nextafter(float(root), 0.0))
+        return root
+
+    def count_scale(self, amount: Amount) -> float:
+        """Return the scale of the noise of counts that cost ``amount`` of this budget."""
+        if amount == math.inf:
+            return 0.0
+        return float(1 / amount) if self.accountant == "pure" else math.sqrt(1 / (2 * amount))
+
     def as_epsilon(self, cost: Cost) -> float:
         """Return the epsilon that a cost stands for, at this budget's delta."""
         if self.accountant == "pure":

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import BudgetError
-from privet.privacy.budget import Amount, Cost, exact
+from privet.privacy.budget import Amount, Budget, Cost, exact
 from privet.privacy.noise import Noise, below
 
 #: Integers computed from the data. They never leave the room.
@@ -68,6 +68,11 @@ class DiscreteLaplace:
         return round_up(self.sensitivity / self.epsilon)
 
     @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise (that of the continuous law: an upper bound)."""
+        return math.sqrt(2) * self.scale
+
+    @property
     def cost(self) -> Cost:
         """What one record pays."""
         return Cost.pure(self.epsilon)
@@ -109,6 +114,11 @@ class DiscreteGaussian:
         return scale
 
     @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise (that of the continuous law: an upper bound)."""
+        return self.scale
+
+    @property
     def cost(self) -> Cost:
         """What one record pays."""
         return Cost.zcdp(self.rho)
@@ -116,6 +126,24 @@ class DiscreteGaussian:
     def release(self, exact: Exact, noise: Noise) -> Released:
         """Return the numbers with noise."""
         return Released(noise.add_gaussian(np.asarray(exact, dtype=np.int64), self.scale))
+
+
+def noise_for(
+    budget: Budget, amount: Amount, *, l1: Amount, squared_l2: Amount
+) -> DiscreteLaplace | DiscreteGaussian:
+    """Return the noise that costs ``amount`` of a budget: Laplace if it is pure, else Gaussian.
+
+    Parameters
+    ----------
+    budget : Budget
+    amount : Fraction
+        In the budget's own amounts: epsilon or rho.
+    l1, squared_l2 : int or Fraction
+        Bounds on the change of the whole vector of answers when one record is added.
+    """
+    if budget.accountant == "pure":
+        return DiscreteLaplace(l1, amount)
+    return DiscreteGaussian(squared_l2, amount)
 
 
 @dataclass(frozen=True)

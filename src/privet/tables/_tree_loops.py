@@ -9,8 +9,9 @@ channel of signed sums (class 1 minus class 0) is enough, with more there is one
 Features are in such an order that those of the upper levels come first, and with them their codes
 and tests: ``n_upper`` features, the first ``code_first[n_upper]`` codes.
 
-``table[k] = exp(-unit * k)``, with zero at its end: what is below the smallest double is nothing in
-a sum of doubles whose largest term is about one. Logarithms are relative to a factor that all
+``exp(-unit * k)`` is the product of two entries of a table: ``coarse[k // 1024]`` and
+``fine[k % 1024]``. ``coarse`` ends with zero: what is below the smallest double is nothing in a sum
+of doubles whose largest term is about one. Logarithms are relative to a factor that all
 trees on a region share, ``exp(unit * sum of weights)`` with two classes and one with more.
 """
 
@@ -21,7 +22,12 @@ from numba import njit, uint64
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def log_depth_1(d, total, priors, stop, looks, look_first, look_last, table, unit):
+def _decay(coarse, fine, k):
+    return coarse[uint64(k) >> uint64(10)] * fine[uint64(k) & uint64(1023)]
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def log_depth_1(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit):
     """Return the log weight of all trees of depth <= 1 on a region.
 
     Parameters
@@ -36,8 +42,10 @@ def log_depth_1(d, total, priors, stop, looks, look_first, look_last, table, uni
         The prior and the range of tests (categories) of every lookup.
     """
     if d.shape[1] == 1:
-        return _log_signed(d, total[0], priors, stop, looks, look_first, look_last, table, unit)
-    return _log_counts(d, total, priors, stop, looks, look_first, look_last, table, unit)
+        return _log_signed(
+            d, total[0], priors, stop, looks, look_first, look_last, coarse, fine, unit
+        )
+    return _log_counts(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -58,9 +66,9 @@ def _with_lookups(base, weight, looks, look_logs):
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def _log_signed(d, total, priors, stop, looks, look_first, look_last, table, unit):
+def _log_signed(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit):
     # A leaf weighs cosh(unit total), and a test p/2 (cosh(unit total) + cosh(unit (2d - total))).
-    end = len(table) - 1
+    end = (len(coarse) - 1) * 1024
     top = abs(total)
     for t in range(len(priors)):
         top = max(top, abs(2 * d[t, 0] - total))
@@ -71,14 +79,16 @@ def _log_signed(d, total, priors, stop, looks, look_first, look_last, table, uni
         x = abs(2 * d[t, 0] - total)
         gap = top - x
         if gap < end:
-            value = table[uint64(gap)]
+            value = _decay(coarse, fine, gap)
             if 2 * x < end:
-                value *= 1.0 + table[uint64(2 * x)]
+                value *= 1.0 + _decay(coarse, fine, 2 * x)
             weight += priors[t] * value
     weight *= 0.25
     gap = top - abs(total)
     if gap < end:
-        leaf = 0.5 * table[uint64(gap)] * (1.0 + table[uint64(min(2 * abs(total), end))])
+        leaf = (
+            0.5 * _decay(coarse, fine, gap) * (1.0 + _decay(coarse, fine, min(2 * abs(total), end)))
+        )
         weight += (stop + 0.5 * rest) * leaf
     if len(looks) == 0:
         return unit * top + np.log(weight)
@@ -90,7 +100,7 @@ def _log_signed(d, total, priors, stop, looks, look_first, look_last, table, uni
         for t in range(look_first[j], look_last[j]):
             x = abs(d[t, 0])
             reach += x
-            product *= 0.5 * (1.0 + table[uint64(min(2 * x, end))])
+            product *= 0.5 * (1.0 + _decay(coarse, fine, min(2 * x, end)))
             if product < 1e-200:
                 log_product += np.log(product)
                 product = 1.0
@@ -99,9 +109,9 @@ def _log_signed(d, total, priors, stop, looks, look_first, look_last, table, uni
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def _log_counts(d, total, priors, stop, looks, look_first, look_last, table, unit):
+def _log_counts(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit):
     # A leaf weighs the mean over classes k of exp(unit n_k).
-    end = len(table) - 1
+    end = (len(coarse) - 1) * 1024
     classes = d.shape[1]
     top = total[0]
     for k in range(1, classes):
@@ -122,13 +132,13 @@ def _log_counts(d, total, priors, stop, looks, look_first, look_last, table, uni
         if gap < end:
             left, right = 0.0, 0.0
             for k in range(classes):
-                left += table[min(inside - d[t, k], end)]
-                right += table[min(outside - total[k] + d[t, k], end)]
-            weight += priors[t] * table[gap] * left * right
+                left += _decay(coarse, fine, min(inside - d[t, k], end))
+                right += _decay(coarse, fine, min(outside - total[k] + d[t, k], end))
+            weight += priors[t] * _decay(coarse, fine, gap) * left * right
     weight /= classes * classes
     leaf = 0.0
     for k in range(classes):
-        leaf += table[min(top - total[k], end)]
+        leaf += _decay(coarse, fine, min(top - total[k], end))
     weight += stop * leaf / classes
     if len(looks) == 0:
         return unit * top + np.log(weight)
@@ -144,7 +154,7 @@ def _log_counts(d, total, priors, stop, looks, look_first, look_last, table, uni
             reach += inside
             share = 0.0
             for k in range(classes):
-                share += table[min(inside - d[t, k], end)]
+                share += _decay(coarse, fine, min(inside - d[t, k], end))
             product *= share / classes
             if product < 1e-200:
                 log_product += np.log(product)
@@ -213,7 +223,7 @@ def pair_tests(hist, n_upper, code_first, test_first, numeric, pairs):
 
 @njit(nogil=True, cache=True, boundscheck=False)
 def log_children(
-    pairs, singles, total, priors, stop, looks, look_first, look_last, table, unit, out
+    pairs, singles, total, priors, stop, looks, look_first, look_last, coarse, fine, unit, out
 ):
     """Write ``log Z1`` of the records that fail and that pass every upper test of a region."""
     for c in range(len(pairs)):
@@ -225,11 +235,12 @@ def log_children(
             looks,
             look_first,
             look_last,
-            table,
+            coarse,
+            fine,
             unit,
         )
         out[c, 1] = log_depth_1(
-            pairs[c], singles[c], priors, stop, looks, look_first, look_last, table, unit
+            pairs[c], singles[c], priors, stop, looks, look_first, look_last, coarse, fine, unit
         )
 
 
@@ -253,7 +264,8 @@ def log_grandchildren(
     looks,
     look_first,
     look_last,
-    table,
+    coarse,
+    fine,
     unit,
     out,
 ):
@@ -308,16 +320,16 @@ def log_grandchildren(
                 in_other = singles[d] - in_both
                 in_none = total - singles[c] - in_other
                 z_both = log_depth_1(
-                    both, in_both, priors, stop, looks, look_first, look_last, table, unit
+                    both, in_both, priors, stop, looks, look_first, look_last, coarse, fine, unit
                 )
                 z_one = log_depth_1(
-                    one, in_one, priors, stop, looks, look_first, look_last, table, unit
+                    one, in_one, priors, stop, looks, look_first, look_last, coarse, fine, unit
                 )
                 z_other = log_depth_1(
-                    other, in_other, priors, stop, looks, look_first, look_last, table, unit
+                    other, in_other, priors, stop, looks, look_first, look_last, coarse, fine, unit
                 )
                 z_none = log_depth_1(
-                    none, in_none, priors, stop, looks, look_first, look_last, table, unit
+                    none, in_none, priors, stop, looks, look_first, look_last, coarse, fine, unit
                 )
                 out[c, 1, d] = z_both + z_one
                 out[c, 0, d] = z_other + z_none

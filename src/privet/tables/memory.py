@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from privet.criteria import MAX_ROWS
 from privet.errors import DataError
-from privet.frames import Columns, as_codes, as_series, check_readable
+from privet.frames import Columns, as_codes, as_numbers, as_series, check_readable
 from privet.privacy import Exact, Noise
 from privet.schema import Numeric, Schema
 from privet.tables import _kernels
+from privet.tables.losses import HEAVIEST, loss_of
 from privet.tables.splits import Sketch, Split
 from privet.tables.views import View
 from privet.tables.whole_trees import Menu, draw_tree
@@ -49,13 +50,9 @@ class MemoryEngine:
     """Exact answers about disjoint cells of a table in memory."""
 
     def __init__(self, table: Any, target: Any, schema: Schema) -> None:
-        if schema.classes is None:
-            raise DataError(
-                "this learner needs classes: give the schema classes=[...] instead of bounds"
-            )
         columns = Columns.of(table, schema)
-        labels = as_series(target, schema.target)
-        if len(labels) != len(columns):
+        targets = as_series(target, schema.target)
+        if len(targets) != len(columns):
             raise DataError("the features and the target have different numbers of rows")
         if len(columns) > MAX_ROWS:
             raise DataError(f"at most {MAX_ROWS} rows are supported")
@@ -63,14 +60,25 @@ class MemoryEngine:
             check_readable(columns.column(name), name)
         self._columns = columns
         self._encoded: tuple[View, NDArray[Any]] | None = None
-        self._n_classes = len(schema.classes)
         self._fast = _kernels.compiled(len(columns) * len(schema.names))
-        # An unknown class has the number after the last one: see `root`.
-        found = as_codes(labels, schema.classes, schema.target)
+        self._loss = loss_of(schema)
+        self._numbers: NDArray[np.float64] | None = None
+        # An unknown class has the number after the last one: see `root`. A number is of one class,
+        # as far as counting goes.
+        self._n_classes = 1 if schema.classes is None else len(schema.classes)
+        if schema.classes is None:
+            assert schema.bounds is not None
+            low, high = schema.bounds
+            self._numbers = (np.clip(as_numbers(targets, schema.target), low, high) - low) / (
+                high - low
+            )
+            found = np.isnan(self._numbers)
+        else:
+            found = as_codes(targets, schema.classes, schema.target)
         self._labels = found.astype(np.uint8 if self._n_classes < 256 else np.uint16)
 
     def root(self, view: View) -> Assignment:
-        """Return the whole table as one cell; records without a known class are left out."""
+        """Return the whole table as one cell; records without a known target are left out."""
         unknown = self._labels == self._n_classes
         return Assignment(-unknown.astype(np.int32), 1, view)
 
@@ -81,16 +89,15 @@ class MemoryEngine:
             self._encoded = (view, encode(self._columns, view, fast=self._fast))
         return self._encoded[1]
 
-    def grid_counts(self, feature: int, schema: Schema, steps: int) -> NDArray[np.int64]:
-        """Return how many records lie in each of the equal steps of a numeric feature's range."""
-        numeric = schema.features[schema.names[feature]]
-        assert isinstance(numeric, Numeric)
-        cuts = numeric.low + (numeric.high - numeric.low) * (np.arange(1, steps) / steps)
+    def grid_counts(
+        self, name: str, numeric: Numeric, grid: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Return how many records lie between each two points of a grid (and beyond its ends)."""
         codes = np.empty(len(self._columns), dtype=np.int32)
-        numbers = self._columns.numbers(schema.names[feature])
-        _kernels.bin_numbers(numbers, cuts, numeric.low, numeric.high, codes, fast=self._fast)
+        numbers = self._columns.numbers(name)
+        _kernels.bin_numbers(numbers, grid, numeric.low, numeric.high, codes, fast=self._fast)
         known = self._labels != self._n_classes
-        return np.bincount(codes[known], minlength=steps + 1)[:steps]
+        return np.bincount(codes[known], minlength=len(grid) + 2)[: len(grid) + 1]
 
     def draw_trees(
         self,
@@ -101,30 +108,78 @@ class MemoryEngine:
         rates: Sequence[float],
         merge: bool,
         noise: Noise,
+        scores: NDArray[np.float64] | None = None,
+        reach: float = 0.0,
     ) -> list[Sketch]:
-        """Draw one whole tree for every cell."""
+        """Draw one whole tree for every cell; with scores, records weigh by how hard they pull."""
+        labels, n_labels = self._labels, self._n_classes
+        weights = np.ones(len(labels), dtype=np.uint8)
+        heaviest = 1
+        if scores is not None:
+            labels, n_labels, heaviest = np.zeros_like(labels), self._loss.labels, HEAVIEST
+            for part, targets in self._blocks():
+                labels[part], weights[part] = self._loss.pulls(targets, scores[part], reach)
         order = np.argsort(assignment.cells, kind="stable")
         bounds = np.searchsorted(assignment.cells, np.arange(assignment.size + 1), sorter=order)
         numeric = tuple(cuts is not None for cuts in assignment.view.cuts)
         codes = self.codes(assignment.view)
         drawn = []
         for cell in range(assignment.size):
-            rows = np.sort(order[bounds[cell] : bounds[cell + 1]])
+            rows: Rows = slice(None)
+            if bounds[cell + 1] - bounds[cell] < len(labels):
+                rows = np.sort(order[bounds[cell] : bounds[cell + 1]])
             drawn.append(
                 draw_tree(
                     codes[:, rows],
-                    self._labels[rows],
-                    np.ones(len(rows), dtype=np.int64),
+                    labels[rows],
+                    weights[rows],
                     Menu(numeric, assignment.view.sizes, tuple(upper[cell])),
-                    classes=self._n_classes,
+                    classes=n_labels,
                     depth=depth,
-                    rate=rates[cell],
+                    rate=rates[cell] / heaviest,
                     merge=merge,
                     noise=noise,
                     workers=_workers(),
                 )
             )
         return drawn
+
+    def start_scores(self, start: Sequence[float]) -> NDArray[np.float64]:
+        """Return the same scores for every record."""
+        return np.tile(np.array(start, dtype=np.float64), (len(self._labels), 1))
+
+    def add_scores(
+        self, scores: NDArray[np.float64], assignment: Assignment, values: NDArray[np.float64]
+    ) -> None:
+        """Add to the scores of every record what its cell has; records in no cell stay."""
+        more = np.concatenate([values, np.zeros((1, values.shape[1]))])  # -1 finds the last row
+        for start in range(0, len(scores), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            scores[block] += more[assignment.cells[block]]
+
+    def moments(
+        self, assignment: Assignment, scores: NDArray[np.float64], reach: float, *, pure: bool
+    ) -> Exact:
+        """Return the sums of the loss's moments, of shape (cells, moments)."""
+        sums: Any = 0
+        for part, targets in self._blocks():
+            found = self._loss.moments(targets, scores[part], reach, pure=pure)
+            cells = assignment.cells[part] + 1
+            # Sums of whole numbers below 2^53 are exact in doubles.
+            sums = sums + np.stack(
+                [np.bincount(cells, column, assignment.size + 1)[1:] for column in found.T], axis=1
+            )
+        return Exact(np.rint(sums).astype(np.int64))
+
+    def _blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield the targets by blocks, at least one; unknown ones (in no cell) are harmless."""
+        for start in range(0, max(len(self._labels), 1), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            if self._numbers is None:
+                labels: Any = self._labels[part]
+                yield part, np.where(labels < self._n_classes, labels, 0)
+            else:
+                yield part, np.nan_to_num(self._numbers[part])
 
     def take(self, assignment: Assignment, chosen: NDArray[np.intp]) -> Assignment:
         """Return some of the cells, renumbered in the order given."""

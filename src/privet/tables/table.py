@@ -12,6 +12,7 @@ leak by mistake, and so that a test can check it.
 from __future__ import annotations
 
 import logging
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.criteria import Criterion
-from privet.errors import BudgetError, PrivacyLeakWarning
+from privet.errors import BudgetError, DataError, PrivacyLeakWarning
 from privet.privacy import (
     Budget,
+    DiscreteGaussian,
     DiscreteLaplace,
     Exact,
     Exponential,
@@ -40,19 +42,19 @@ from privet.privacy import (
     TopOf,
     WholeTree,
     exact,
+    noise_for,
 )
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
+from privet.tables.losses import loss_of
 from privet.tables.memory import Assignment, MemoryEngine
 from privet.tables.splits import Multiway, Sketch, Split, best_correct
-from privet.tables.views import View
+from privet.tables.views import View, fine_grid
 
 _log = logging.getLogger("privet")
 
-Epsilon = Amount | Sequence[Amount]
-
-#: Steps of the public grid on which quantiles are found.
-GRID = 65_535
+#: What a question may cost, in the budget's own amounts: one for all cells, or one for each.
+Amounts = Amount | Sequence[Amount]
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class _Room:
 
 _rooms: WeakKeyDictionary[PrivateTable, _Room] = WeakKeyDictionary()
 _assignments: WeakKeyDictionary[Cells, Assignment] = WeakKeyDictionary()
+_scores: WeakKeyDictionary[Scores, NDArray[np.float64]] = WeakKeyDictionary()
 
 
 class PrivateTable:
@@ -89,7 +92,7 @@ class PrivateTable:
     >>> from privet import Budget, Categorical, PrivateTable, Schema
     >>> schema = Schema({"sex": Categorical(["f", "m"])}, target="ill", classes=[0, 1])
     >>> table = PrivateTable([["f"], ["m"]], [0, 1], schema, Budget(2.0))
-    >>> answer = table.root().noisy_counts(epsilon=0.5)
+    >>> answer = table.root().noisy_counts(0.5)
     >>> float(table.ledger.left)
     1.5
     """
@@ -116,29 +119,36 @@ class PrivateTable:
         view = View.of_bins(self.schema) if view is None else view
         return Cells(self, self.ledger.root, 0, _rooms[self].engine.root(view))
 
-    def quantiles(self, feature: int, levels: int, epsilon: Amount) -> tuple[float, ...]:
+    def start_scores(self, start: Sequence[float]) -> Scores:
+        """Give every record the same public score, or one per class. Free."""
+        return Scores(self, start)
+
+    def quantiles(self, feature: int, levels: int, amount: Amount) -> tuple[float, ...]:
         """Return up to ``2^levels - 1`` private quantiles of a numeric feature, in order.
 
-        Medians of medians (Kaplan, Schnapp & Stemmer 2022), each drawn from a public grid of
-        65,535 steps.
+        Medians of medians (Kaplan, Schnapp & Stemmer 2022), each drawn from a public grid: half of
+        its points evenly spaced, half at even ratios towards the lower bound (or towards zero, if
+        that lies within), so that heavy tails do not hide the rest.
 
         Privacy
         -------
         Each level asks every interval for its median: the exponential mechanism on
         ``-abs(left - right)``, whose changes lie in [-1, 1]. Intervals are disjoint, so a level
-        costs a ``levels``-th part of epsilon (docs/proofs/questions.md).
+        costs a ``levels``-th part of the amount (docs/proofs/questions.md).
         """
         name = self.schema.names[feature]
         numeric = self.schema.features[name]
         if not isinstance(numeric, Numeric):
             raise ValueError("only numeric features have quantiles")
-        mechanism = Quantiles(levels, exact(epsilon))
+        each = self.ledger.budget.selection_epsilon(exact(amount) / levels)
+        mechanism = Quantiles(levels, each * levels)
         self.ledger.charge(self.ledger.root, mechanism, f"quantiles of {name}", "the whole table")
         room = _rooms[self]
-        counts = room.engine.grid_counts(feature, self.schema, GRID)
+        grid = fine_grid(numeric)
+        counts = room.engine.grid_counts(name, numeric, grid)
         below = np.concatenate([[0], np.cumsum(counts)])
         found: list[int] = []
-        intervals = [(0, GRID)]
+        intervals = [(0, len(counts))]
         for _ in range(levels):
             parts = []
             for start, stop in intervals:
@@ -148,9 +158,7 @@ class PrivateTable:
                 found.append(middle)
                 parts += [(start, middle), (middle, stop)]
             intervals = parts
-        width = numeric.high - numeric.low
-        points = [numeric.low + width * (point / GRID) for point in sorted(found)]
-        return tuple(point for point in points if numeric.low < point < numeric.high)
+        return tuple(float(grid[point - 1]) for point in sorted(found))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a private table cannot be pickled or copied: its rows stay where they are")
@@ -159,7 +167,7 @@ class PrivateTable:
 class Cells:
     """Disjoint cells of one private table, asked all at once.
 
-    A question costs its epsilon once, however many cells there are: no record lies in two of them.
+    A question costs its amount once, however many cells there are: no record lies in two of them.
     Questions to the same cell, or to a cell and then to its children, add up; the ledger does that.
     Answers have shapes that depend on the schema and on earlier answers only: empty cells answer.
     """
@@ -215,28 +223,31 @@ class Cells:
 
     # Private: each of these is charged before it is computed.
 
-    def noisy_counts(self, epsilon: Epsilon) -> Released:
+    def noisy_counts(self, amount: Amounts) -> Released:
         """Return how many records each cell has, with noise.
 
         Privacy
         -------
-        One integer per cell; a record changes one of them by one. Discrete Laplace noise of scale
-        ``1 / epsilon``; costs epsilon (docs/proofs/questions.md).
+        One integer per cell; a record changes one of them by one. Discrete Laplace noise (pure
+        budgets) or discrete Gaussian noise (zCDP budgets); costs the amount
+        (docs/proofs/questions.md).
         """
-        mechanisms = [DiscreteLaplace(1, amount) for amount in self._amounts(epsilon)]
+        mechanisms = self._noises(amount, l1=1, squared_l2=1)
         self._charge(mechanisms, "how many records")
         counts = _rooms[self._table].engine.class_counts(_assignments[self]).sum(axis=1)
         return self._release(Exact(counts), mechanisms)
 
-    def noisy_class_counts(self, epsilon: Epsilon) -> Released:
+    def noisy_class_counts(self, amount: Amounts) -> Released:
         """Return how many records of each class each cell has, with noise.
 
         Privacy
         -------
         One integer per cell and class; a record changes one of them by one. Discrete Laplace noise
-        of scale ``1 / epsilon``; costs epsilon (docs/proofs/questions.md).
+        (pure budgets) or discrete Gaussian noise (zCDP budgets); costs the amount
+        (docs/proofs/questions.md).
         """
-        mechanisms = [DiscreteLaplace(1, amount) for amount in self._amounts(epsilon)]
+        self._need_classes()
+        mechanisms = self._noises(amount, l1=1, squared_l2=1)
         self._charge(mechanisms, "how many records of each class")
         counts = _rooms[self._table].engine.class_counts(_assignments[self])
         return self._release(counts, mechanisms)
@@ -245,7 +256,7 @@ class Cells:
         self,
         candidates: Multiway,
         criterion: Criterion,
-        epsilon: Epsilon,
+        amount: Amounts,
         allowed: NDArray[np.bool_],
     ) -> list[Split]:
         """Return one split per cell, good by a criterion.
@@ -256,22 +267,24 @@ class Cells:
             Which splits each feature offers.
         criterion : Criterion
             How good a split is.
-        epsilon : amount, or one per cell
+        amount : amount, or one per cell
+            What it may cost: epsilon, or rho if the budget is one of zCDP.
         allowed : bool array of shape (cells, features)
             Which features each cell may use, by public facts; at least one per cell.
 
         Privacy
         -------
         One candidate per cell, by permute-and-flip (pure budgets) or the exponential mechanism
-        (zCDP budgets) on ``-loss`` with the criterion's spread; costs epsilon
+        (zCDP budgets) on ``-loss`` with the criterion's spread; costs the amount
         (docs/proofs/questions.md).
         """
         if allowed.shape != (len(self), len(self.schema.names)) or not allowed.any(axis=1).all():
             raise ValueError("every cell needs at least one feature that it may use")
         if not len(self):
             return []
-        select = PermuteAndFlip if self._accountant == "pure" else Exponential
-        mechanisms = [select(criterion.spread, amount) for amount in self._amounts(epsilon)]
+        self._need_classes()
+        select = PermuteAndFlip if self._budget.accountant == "pure" else Exponential
+        mechanisms = [select(criterion.spread, each) for each in self._epsilons(amount)]
         self._charge(mechanisms, f"which split ({criterion.name})")
         room, view = _rooms[self._table], _assignments[self].view
         features = np.flatnonzero(allowed.any(axis=0)).tolist()
@@ -290,10 +303,12 @@ class Cells:
     def draw_trees(
         self,
         depth: int,
-        epsilon: Epsilon,
+        amount: Amounts,
         *,
         upper: Sequence[Sequence[int]] | None = None,
         merge: bool = True,
+        scores: Scores | None = None,
+        reach: float = 0.0,
     ) -> list[Sketch]:
         """Return one small tree with its labels per cell, drawn at once.
 
@@ -301,22 +316,30 @@ class Cells:
         ----------
         depth : int
             1, 2 or 3.
-        epsilon : amount, or one per cell
+        amount : amount, or one per cell
+            What it may cost: epsilon, or rho if the budget is one of zCDP.
         upper : sequence of sequences of int, optional
             For every cell the features that may be tested above the last level, by public facts;
             all of them if not given.
         merge : bool, default=True
             Whether tests that divide a cell alike share their work: same law, less time, and a
             running time that depends more on the data.
+        scores : Scores, optional
+            What is known of the records so far: each then weighs by how much its score is wrong,
+            between 0 and 1. The labels of a number's tree are "too high" and "too low".
+        reach : float
+            With scores: residuals of a number are cut at this distance.
 
         Privacy
         -------
-        The exponential mechanism over all labelled trees of that depth on the number of correctly
-        classified records, which a record raises by 0 or 1; costs epsilon, rounding included
-        (docs/proofs/whole-trees.md).
+        The exponential mechanism over all labelled trees of that depth on the (weight of the)
+        correctly classified records, which a record raises by 0 to 1; costs the amount, rounding
+        included (docs/proofs/whole-trees.md, docs/proofs/boosting.md).
         """
         if depth not in (1, 2, 3):
             raise ValueError("a tree drawn at once has depth 1, 2 or 3")
+        if scores is None:
+            self._need_classes()
         if not len(self):
             return []
         everything = range(len(self.schema.names))
@@ -327,7 +350,9 @@ class Cells:
             for part in upper
         ):
             raise ValueError("give every cell at least one feature for its upper levels, each once")
-        mechanisms = [WholeTree(amount) for amount in self._amounts(epsilon)]
+        known = None if scores is None else scores._of(self._table)
+        reach = 0.0 if scores is None else scores._reach(reach)
+        mechanisms = [WholeTree(each) for each in self._epsilons(amount)]
         self._charge(mechanisms, f"which tree of depth {depth}, with its labels")
         rates = [mechanism.rate for mechanism in mechanisms]
         room = _rooms[self._table]
@@ -339,18 +364,47 @@ class Cells:
             rates=rates if len(rates) > 1 else rates * len(self),
             merge=merge,
             noise=room.noise,
+            scores=known,
+            reach=reach,
         )
 
-    def choose_features(self, count: int, epsilon: Epsilon) -> list[tuple[int, ...]]:
+    def noisy_gradients(self, scores: Scores, amount: Amount, *, reach: float = 0.0) -> Gradients:
+        """Return how the records of each cell pull at their scores, with noise.
+
+        Parameters
+        ----------
+        scores : Scores
+        amount : amount
+            What it may cost: epsilon, or rho if the budget is one of zCDP.
+        reach : float
+            Residuals of a number are cut at this distance.
+
+        Privacy
+        -------
+        Sums of first and second derivatives of the loss in fixed point; a record's part of them is
+        bounded in absolute sum and in squares. Discrete Laplace noise (pure budgets) or discrete
+        Gaussian noise (zCDP budgets); costs the amount (docs/proofs/boosting.md).
+        """
+        room, known, reach = _rooms[self._table], scores._of(self._table), scores._reach(reach)
+        loss, pure = loss_of(self.schema), self._budget.accountant == "pure"
+        mechanism = _gradient_noise(self.schema, self._budget, exact(amount))
+        self._charge([mechanism], "how the records pull at their scores")
+        sums = room.engine.moments(_assignments[self], known, reach, pure=pure)
+        return Gradients(
+            *loss.read(mechanism.release(sums, room.noise), mechanism.deviation, pure=pure)
+        )
+
+    def choose_features(self, count: int, amount: Amounts) -> list[tuple[int, ...]]:
         """Return, per cell, the features that promise most for a tree of depth 1.
 
         Privacy
         -------
         The exponential mechanism, ``count`` times without replacement, on the number of records
         that the best tree of depth 1 on a feature classifies correctly, which a record raises by
-        0 or 1; costs epsilon in all (docs/proofs/questions.md).
+        0 or 1; costs the amount in all (docs/proofs/questions.md).
         """
-        mechanisms = [TopOf(1, amount, count) for amount in self._amounts(epsilon)]
+        self._need_classes()
+        mechanisms = [TopOf(1, each, count) for each in self._epsilons(amount, count)]
         self._charge(mechanisms, f"which {count} features")
         room = _rooms[self._table]
         numeric = [cuts is not None for cuts in _assignments[self].view.cuts]
@@ -367,16 +421,34 @@ class Cells:
         return chosen
 
     @property
-    def _accountant(self) -> str:
-        return self._table.ledger.budget.accountant
+    def _budget(self) -> Budget:
+        return self._table.ledger.budget
 
-    def _amounts(self, epsilon: Epsilon) -> list[Amount]:
+    def _need_classes(self) -> None:
+        if self.schema.classes is None:
+            raise DataError("this question needs classes: the target of the schema is a number")
+
+    def _amounts(self, amount: Amounts) -> list[Amount]:
         """Return one amount for all cells, or one for each."""
-        if isinstance(epsilon, Sequence):
-            if len(epsilon) != len(self):
-                raise BudgetError("give one epsilon for all cells, or one for each")
-            return [exact(amount) for amount in epsilon]
-        return [exact(epsilon)]
+        if isinstance(amount, Sequence):
+            if len(amount) != len(self):
+                raise BudgetError("give one amount for all cells, or one for each")
+            return [exact(each) for each in amount]
+        return [exact(amount)]
+
+    def _noises(
+        self, amount: Amounts, *, l1: int, squared_l2: int
+    ) -> list[DiscreteLaplace | DiscreteGaussian]:
+        return [
+            noise_for(self._budget, each, l1=l1, squared_l2=squared_l2)
+            for each in self._amounts(amount)
+        ]
+
+    def _epsilons(self, amount: Amounts, times: int = 1) -> list[Amount]:
+        """Return the epsilons of selections that are made so many times."""
+        return [
+            self._budget.selection_epsilon(each / times) * times for each in self._amounts(amount)
+        ]
 
     def _charge(self, mechanisms: Sequence[Any], question: str) -> None:
         where = "the whole table" if self.depth == 0 else f"tree level {self.depth}"
@@ -388,7 +460,9 @@ class Cells:
             where,
         )
 
-    def _release(self, counts: Exact, mechanisms: Sequence[DiscreteLaplace]) -> Released:
+    def _release(
+        self, counts: Exact, mechanisms: Sequence[DiscreteLaplace | DiscreteGaussian]
+    ) -> Released:
         noise = _rooms[self._table].noise
         if len(mechanisms) == 1:
             return mechanisms[0].release(counts, noise)
@@ -397,6 +471,84 @@ class Cells:
             for mechanism, row in zip(mechanisms, counts, strict=True)
         ]
         return Released(np.array(rows, dtype=np.int64).reshape(counts.shape))
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """How the records of cells pull at their scores; made of released integers.
+
+    Attributes
+    ----------
+    pull, curvature : arrays of shape (cells, scores)
+        Sums of first and second derivatives of the loss, in records.
+    deviation : float
+        Standard deviation of the noise of a pull.
+    """
+
+    pull: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    deviation: float
+
+
+def _gradient_noise(
+    schema: Schema, budget: Budget, amount: Amount
+) -> DiscreteLaplace | DiscreteGaussian:
+    l1, squared_l2 = loss_of(schema).bounds(pure=budget.accountant == "pure")
+    return noise_for(budget, amount, l1=l1, squared_l2=squared_l2)
+
+
+def pull_deviation(schema: Schema, budget: Budget, amount: Amount) -> float:
+    """Return the deviation that the noise of :meth:`Cells.noisy_gradients` will have. Public."""
+    pure = budget.accountant == "pure"
+    nothing = np.zeros((0, 2), dtype=np.int64)
+    noise = _gradient_noise(schema, budget, amount)
+    return loss_of(schema).read(nothing, noise.deviation, pure=pure)[2]
+
+
+class Scores:
+    """What a growing model says of every record: sums of public values. A handle, like cells.
+
+    Whoever holds it can add public values to the records of cells, and ask private questions about
+    how far the scores are from the targets.
+    """
+
+    def __init__(self, table: PrivateTable, start: Sequence[float]) -> None:
+        columns = loss_of(table.schema).columns
+        if len(start) != columns or not all(math.isfinite(score) for score in start):
+            raise ValueError(f"start with {columns} finite scores")
+        self._table = table
+        #: No score is further from zero.
+        self.bound = max(abs(score) for score in start)
+        _scores[self] = _rooms[table].engine.start_scores(start)
+
+    def add(self, cells: Cells, values: NDArray[np.float64]) -> None:
+        """Add public values to the scores of the records of cells. Free.
+
+        Parameters
+        ----------
+        cells : Cells
+        values : array of shape (cells, scores)
+        """
+        scores = self._of(cells._table)
+        if values.shape != (len(cells), scores.shape[1]) or not np.isfinite(values).all():
+            raise ValueError("give finite values, one row per cell and one column per score")
+        self.bound += float(np.abs(values).max(initial=0.0))
+        _rooms[self._table].engine.add_scores(scores, _assignments[cells], values)
+
+    def _of(self, table: PrivateTable) -> NDArray[np.float64]:
+        if table is not self._table:
+            raise ValueError("these scores belong to another table")
+        return _scores[self]
+
+    def _reach(self, reach: float) -> float:
+        if self._table.schema.classes is not None:
+            return self.bound
+        if not 0 < reach <= 1:
+            raise ValueError("residuals of a number need a reach above 0, and at most 1")
+        return reach
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("scores cannot be pickled or copied: they stay where their rows are")
 
 
 def _median(

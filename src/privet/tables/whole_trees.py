@@ -52,7 +52,7 @@ class Menu:
 def draw_tree(
     codes: NDArray[Any],
     labels: NDArray[Any],
-    weights: NDArray[np.int64],
+    weights: NDArray[Any],
     menu: Menu,
     *,
     classes: int,
@@ -89,7 +89,7 @@ class _Drawing:
         self,
         codes: NDArray[Any],
         labels: NDArray[Any],
-        weights: NDArray[np.int64],
+        weights: NDArray[Any],
         menu: Menu,
         classes: int,
         rate: float,
@@ -103,28 +103,29 @@ class _Drawing:
         self.n_upper = len(menu.upper)
         self.sizes = [menu.sizes[h] for h in self.order]
         self.is_numeric = [menu.numeric[h] for h in self.order]
-        codes = codes[self.order]
         self.classes = classes
         self.noise = noise
         self.workers = workers
-        mass = int(weights.sum())
+        mass = int(weights.sum(dtype=np.int64))
         whole = np.int32 if mass < 2**29 else np.int64
+        weights = weights.astype(whole)
         if classes == 2:
             self.unit = rate / 2
             self.channels = np.zeros(len(labels), dtype=np.uint8)
-            self.weights = np.where(labels == 1, weights, -weights).astype(whole)
+            self.weights = np.where(labels == 1, weights, -weights)
         else:
             self.unit = rate
             self.channels = labels
-            self.weights = weights.astype(whole)
+            self.weights = weights
         self.n_channels = 1 if classes == 2 else classes
         end = min(math.ceil(_NEGLIGIBLE / self.unit) + 1, 2 * mass + 2)
-        self.table = np.exp(-self.unit * np.arange(end + 1))
-        self.table[-1] = 0.0
+        self.fine = np.exp(-self.unit * np.arange(1024))
+        self.coarse = np.exp(-self.unit * 1024 * np.arange(end // 1024 + 2))
+        self.coarse[-1] = 0.0
 
         self.occupied = [
-            np.flatnonzero(np.bincount(codes[h], minlength=size)) if merge else np.arange(size)
-            for h, size in enumerate(self.sizes)
+            np.flatnonzero(np.bincount(codes[j], minlength=size)) if merge else np.arange(size)
+            for j, size in zip(self.order, self.sizes, strict=True)
         ]
         self.occupied = [found if len(found) else np.zeros(1, np.intp) for found in self.occupied]
         self.numeric = np.array(self.is_numeric)
@@ -137,7 +138,7 @@ class _Drawing:
         for h, size in enumerate(self.sizes):
             number = np.zeros(size, dtype=narrow)
             number[self.occupied[h]] = self.code_first[h] + np.arange(kept[h])
-            self.places[:, h] = number[codes[h]]
+            self.places[:, h] = number[codes[self.order[h]]]
 
     def _set_priors(self) -> None:
         """Share the prior: equally by feature, then equally by test; half to a lookup, if any."""
@@ -350,7 +351,8 @@ class _Sums:
             drawing.looks,
             drawing.look_first,
             drawing.look_last,
-            drawing.table,
+            drawing.coarse,
+            drawing.fine,
             drawing.unit,
         )
 

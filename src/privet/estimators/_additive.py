@@ -1,0 +1,148 @@
+"""The scikit-learn faces of the additive model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from privet.ensemble import Ensemble
+from privet.estimators._base import PrivateClassifier, PrivateEstimator, PrivateRegressor
+from privet.learners import additive
+from privet.privacy import Budget, LedgerStore
+from privet.schema import Schema
+from privet.tables import PrivateTable
+
+
+class _Additive(PrivateEstimator):
+    """What both share."""
+
+    learner: ClassVar[str] = "additive"
+
+    delta: float | None
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        schema: Schema | None = None,
+        ledger: LedgerStore | str | Path | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.schema = schema
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _budget(self) -> Budget:
+        return Budget(self.epsilon, delta=self.delta)
+
+    def _check_parameters(self, schema: Schema) -> dict[str, Any]:
+        del schema
+        return {}
+
+    def _learn(self, table: PrivateTable, **options: Any) -> Ensemble:
+        return additive.learn(table, amount=table.ledger.budget.limit, **options)
+
+
+class PrivateAdditiveClassifier(_Additive, PrivateClassifier):
+    """A private additive model: one curve per feature, added up to log odds.
+
+    What each feature does can be looked at (``privet.export.to_svg(model.predictor_)``). Best where
+    features act mostly on their own, and with few of them: the noise grows with their number.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
+    delta : float, optional
+        With it the guarantee is (epsilon, delta), and the same epsilon buys much more: every
+        feature is asked many times. Choose it far below one over the number of rows. None: pure
+        epsilon.
+    schema : Schema
+        What is public about the table. If None, it is drafted from the data, which leaks: the fit
+        warns and the model is marked as not private.
+    ledger : path or LedgerStore, optional
+        The table's ledger file, from which the fit draws.
+    random_state : int, RandomState or None, default=None
+        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
+        repeated, warns, and its model is marked as not private.
+
+    Attributes
+    ----------
+    predictor_ : Ensemble
+        What is published; ``predictor_.shapes()`` are the curves.
+    classes_ : ndarray
+        The schema's classes.
+    schema_ : Schema
+        The schema in use.
+    privacy_ : PrivacyCard
+        What was spent on what, and whether the guarantee holds.
+
+    Privacy
+    -------
+    Releases noisy class counts, a noisy histogram of every feature, and noisy sums of residuals in
+    its joined bins, sweep by sweep; epsilon-DP or (epsilon, delta)-DP for adding or removing one
+    record (docs/proofs/additive.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privet import Numeric, PrivateAdditiveClassifier, Schema
+    >>> x = np.linspace(0, 100, 20_000).reshape(-1, 1)
+    >>> schema = Schema({"dose": Numeric(0, 100)}, target="cured", classes=["no", "yes"])
+    >>> cured = np.where(x[:, 0] > 40, "yes", "no")
+    >>> model = PrivateAdditiveClassifier(epsilon=1.0, delta=1e-6, schema=schema).fit(x, cured)
+    >>> model.predict([[10.0], [90.0]]).tolist()
+    ['no', 'yes']
+    """
+
+
+class PrivateAdditiveRegressor(_Additive, PrivateRegressor):
+    """A private additive model of a number: one curve per feature, added up.
+
+    What each feature does can be looked at (``privet.export.to_svg(model.predictor_)``).
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
+    delta : float, optional
+        With it the guarantee is (epsilon, delta), and the same epsilon buys much more: every
+        feature is asked many times. Choose it far below one over the number of rows. None: pure
+        epsilon.
+    schema : Schema
+        What is public about the table. If None, it is drafted from the data, which leaks: the fit
+        warns and the model is marked as not private.
+    ledger : path or LedgerStore, optional
+        The table's ledger file, from which the fit draws.
+    random_state : int, RandomState or None, default=None
+        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
+        repeated, warns, and its model is marked as not private.
+
+    Attributes
+    ----------
+    predictor_ : Ensemble
+        What is published; ``predictor_.shapes()`` are the curves.
+    schema_ : Schema
+        The schema in use.
+    privacy_ : PrivacyCard
+        What was spent on what, and whether the guarantee holds.
+
+    Privacy
+    -------
+    Releases a noisy mean, a noisy histogram of every feature, and noisy sums of residuals in its
+    joined bins, sweep by sweep; epsilon-DP or (epsilon, delta)-DP for adding or removing one record
+    (docs/proofs/additive.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privet import Numeric, PrivateAdditiveRegressor, Schema
+    >>> x = np.linspace(0, 100, 20_000).reshape(-1, 1)
+    >>> schema = Schema({"dose": Numeric(0, 100)}, target="response", bounds=(0, 10))
+    >>> response = np.where(x[:, 0] > 40, 8.0, 2.0)
+    >>> model = PrivateAdditiveRegressor(epsilon=1.0, delta=1e-6, schema=schema).fit(x, response)
+    >>> bool(model.predict([[10.0]])[0] < 4 < 6 < model.predict([[90.0]])[0])
+    True
+    """

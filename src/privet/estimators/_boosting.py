@@ -1,0 +1,258 @@
+"""The scikit-learn faces of boosted whole trees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privet.ensemble import Ensemble
+from privet.errors import BudgetError
+from privet.estimators._base import (
+    PrivateClassifier,
+    PrivateEstimator,
+    PrivateRegressor,
+    check_rows,
+    check_truth,
+)
+from privet.learners import boosting
+from privet.privacy import Budget, LedgerStore
+from privet.schema import Schema
+from privet.tables import PrivateTable
+from privet.tree import Tree
+
+#: With less, no round is better than a guess.
+SMALLEST = 1e-3
+MOST_ROUNDS = 1_000
+
+
+class _Boosting(PrivateEstimator):
+    """What both share: the parameters of the rounds."""
+
+    learner: ClassVar[str] = "boosting"
+
+    delta: float | None
+    n_rounds: int | str
+    max_depth: int | str
+    n_rows: int | None
+    merge_tests: bool
+
+    def _budget(self) -> Budget:
+        budget = Budget(self.epsilon, delta=self.delta)
+        if float(self.epsilon) < SMALLEST:
+            raise BudgetError(f"epsilon must be at least {SMALLEST}")
+        return budget
+
+    def _check_parameters(self, schema: Schema) -> dict[str, Any]:
+        del schema
+        return {
+            "n_rounds": _whole(self.n_rounds, "n_rounds", MOST_ROUNDS),
+            "max_depth": _whole(self.max_depth, "max_depth", 3),
+            "n_rows": check_rows(self.n_rows),
+            "merge": check_truth(self.merge_tests, "merge_tests"),
+        }
+
+
+class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
+    """Private boosted trees, whose probabilities rank and can be trusted.
+
+    Each round draws a small tree whole, on records that weigh by how wrong the model still is, and
+    takes noisy Newton steps in its leaves. Rounds, depth and shares follow from the schema, the
+    budget and the number of rows; where these are too few for boosting, the model is one tree with
+    noisy class counts in its leaves.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
+    delta : float, optional
+        With it the guarantee is (epsilon, delta), and the same epsilon buys more. Choose it far
+        below one over the number of rows. None: pure epsilon.
+    schema : Schema
+        What is public about the table. If None, it is drafted from the data, which leaks: the fit
+        warns and the model is marked as not private.
+    n_rounds : int or "auto", default="auto"
+        How many trees; "auto" lets rows x epsilon decide, and whether a single tree is better.
+    max_depth : int or "auto", default="auto"
+        Most tests on a path of a round's tree, 1 to 3.
+    aim : "probabilities" or "labels", default="probabilities"
+        What matters. At pure epsilon a single tree labels better than boosting up to about
+        50,000 rows x epsilon, but ranks worse from about 10,000.
+    n_rows : int, optional
+        The number of rows, if it is public: it steers the automatic choices. If None, the noisy
+        class counts of the start steer them. With ``delta``, a small table should declare it: the
+        single tree is then paid in pure epsilon, which is cheaper for it.
+    merge_tests : bool, default=True
+        Whether tests that divide the records alike share their work. False makes the running time
+        depend less on the data, and longer.
+    ledger : path or LedgerStore, optional
+        The table's ledger file, from which the fit draws.
+    random_state : int, RandomState or None, default=None
+        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
+        repeated, warns, and its model is marked as not private.
+
+    Attributes
+    ----------
+    predictor_ : Ensemble or Tree
+        What is published.
+    classes_ : ndarray
+        The schema's classes.
+    schema_ : Schema
+        The schema in use.
+    privacy_ : PrivacyCard
+        What was spent on what, and whether the guarantee holds.
+
+    Privacy
+    -------
+    Releases noisy class counts, private quantiles where rows x epsilon pays for them, and per round
+    one drawn tree and noisy sums of derivatives in its leaves; epsilon-DP or (epsilon, delta)-DP
+    for adding or removing one record (docs/proofs/boosting.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privet import Numeric, PrivateBoostingClassifier, Schema
+    >>> x = np.linspace(0, 100, 20_000).reshape(-1, 1)
+    >>> schema = Schema({"dose": Numeric(0, 100)}, target="cured", classes=["no", "yes"])
+    >>> cured = np.where(x[:, 0] > 40, "yes", "no")
+    >>> model = PrivateBoostingClassifier(epsilon=1.0, delta=1e-6, schema=schema).fit(x, cured)
+    >>> model.predict([[10.0], [90.0]]).tolist()
+    ['no', 'yes']
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        schema: Schema | None = None,
+        n_rounds: int | str = "auto",
+        max_depth: int | str = "auto",
+        aim: str = "probabilities",
+        n_rows: int | None = None,
+        merge_tests: bool = True,
+        ledger: LedgerStore | str | Path | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.schema = schema
+        self.n_rounds = n_rounds
+        self.max_depth = max_depth
+        self.aim = aim
+        self.n_rows = n_rows
+        self.merge_tests = merge_tests
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _budget(self) -> Budget:
+        budget, rows = super()._budget(), check_rows(self.n_rows)
+        if isinstance(self.schema, Schema) and rows is not None and self.n_rounds == "auto":
+            # A single tree is cheaper in pure epsilon, which implies (epsilon, delta).
+            mass = rows * float(budget.selection_epsilon(budget.limit))
+            classes = len(self.schema.classes or ())
+            if boosting.single_tree_is_better(mass, budget, classes=classes, labels_only=False):
+                return Budget(self.epsilon)
+        return budget
+
+    def _check_parameters(self, schema: Schema) -> dict[str, Any]:
+        if self.aim not in ("probabilities", "labels"):
+            raise BudgetError("aim must be 'probabilities' or 'labels'")
+        return {**super()._check_parameters(schema), "labels_only": self.aim == "labels"}
+
+    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+        return boosting.learn_classes(table, amount=table.ledger.budget.limit, **options)
+
+
+class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
+    """Private boosted trees for a number.
+
+    As :class:`PrivateBoostingClassifier`, on residuals that are cut at a public distance. The
+    schema's bounds of the target matter: noise is proportional to their width.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
+    delta : float, optional
+        With it the guarantee is (epsilon, delta), and the same epsilon buys more. Choose it far
+        below one over the number of rows. None: pure epsilon.
+    schema : Schema
+        What is public about the table. If None, it is drafted from the data, which leaks: the fit
+        warns and the model is marked as not private.
+    n_rounds : int or "auto", default="auto"
+        How many trees; "auto" lets rows x epsilon decide.
+    max_depth : int or "auto", default="auto"
+        Most tests on a path of a round's tree, 1 to 3.
+    n_rows : int, optional
+        The number of rows, if it is public: it steers the automatic choices. If None, the noisy
+        count of the start steers them.
+    merge_tests : bool, default=True
+        Whether tests that divide the records alike share their work. False makes the running time
+        depend less on the data, and longer.
+    ledger : path or LedgerStore, optional
+        The table's ledger file, from which the fit draws.
+    random_state : int, RandomState or None, default=None
+        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
+        repeated, warns, and its model is marked as not private.
+
+    Attributes
+    ----------
+    predictor_ : Ensemble
+        What is published.
+    schema_ : Schema
+        The schema in use.
+    privacy_ : PrivacyCard
+        What was spent on what, and whether the guarantee holds.
+
+    Privacy
+    -------
+    Releases a noisy mean and count, private quantiles where rows x epsilon pays for them, and per
+    round one drawn tree and noisy sums and counts of its leaves; epsilon-DP or (epsilon, delta)-DP
+    for adding or removing one record (docs/proofs/boosting.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privet import Numeric, PrivateBoostingRegressor, Schema
+    >>> x = np.linspace(0, 100, 20_000).reshape(-1, 1)
+    >>> schema = Schema({"dose": Numeric(0, 100)}, target="response", bounds=(0, 10))
+    >>> response = np.where(x[:, 0] > 40, 8.0, 2.0)
+    >>> model = PrivateBoostingRegressor(epsilon=1.0, delta=1e-6, schema=schema).fit(x, response)
+    >>> bool(model.predict([[10.0]])[0] < 4 < 6 < model.predict([[90.0]])[0])
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        schema: Schema | None = None,
+        n_rounds: int | str = "auto",
+        max_depth: int | str = "auto",
+        n_rows: int | None = None,
+        merge_tests: bool = True,
+        ledger: LedgerStore | str | Path | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.schema = schema
+        self.n_rounds = n_rounds
+        self.max_depth = max_depth
+        self.n_rows = n_rows
+        self.merge_tests = merge_tests
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _learn(self, table: PrivateTable, **options: Any) -> Ensemble:
+        return boosting.learn_number(table, amount=table.ledger.budget.limit, **options)
+
+
+def _whole(value: Any, name: str, most: int) -> int | None:
+    """Return a whole number from 1 on, or None for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
+        raise BudgetError(f"{name} must be 'auto' or a whole number from 1 to {most}")
+    return int(value)

@@ -1,0 +1,152 @@
+"""One tree as boxes below each other, joined by lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+
+from privet.export._drawing import (
+    FONT,
+    GAP,
+    LINE,
+    STROKE,
+    Drawing,
+    class_colour,
+    mean_colour,
+    score_colour,
+    short,
+    text_width,
+)
+from privet.export._merged import Answer
+from privet.export._outline import Entry
+from privet.schema import Schema
+
+_PADDING = 8
+_BOX = 2 * LINE + _PADDING
+_RISE = 34  # between a box and the labels of its branches
+_LEVEL = _RISE + LINE + 4 + _BOX
+
+
+def tree_drawing(entries: Sequence[Entry], schema: Schema) -> Drawing:
+    """Draw a tree."""
+    boxes = _layout(entries)
+    parts: list[str] = []
+    for entry, box, path in zip(entries, boxes, _paths(entries), strict=True):
+        parts += _edges(box, [boxes[child] for child in entry.children])
+        parts += _node(entry, box, path, schema)
+    width = max(box.middle + max(box.width, text_width(box.branch)) / 2 for box in boxes)
+    return Drawing(parts, width, max(box.top for box in boxes) + _BOX)
+
+
+@dataclass(frozen=True)
+class _Box:
+    """Where an entry is drawn: a box with the label of its branch above it."""
+
+    middle: float
+    top: float
+    width: float
+    lines: tuple[str, ...]
+    branch: str
+
+
+def _layout(entries: Sequence[Entry]) -> list[_Box]:
+    """Place children side by side, as far apart as their subtrees need, and parents above them."""
+    lines = [_box_lines(entry) for entry in entries]
+    branches = [short(entry.branch) for entry in entries]
+    widths = [max(text_width(line) for line in texts) + 2 * _PADDING for texts in lines]
+    left = [0.0] * len(entries)  # how far a subtree reaches to each side of its root's middle
+    right = [0.0] * len(entries)
+    shift = [0.0] * len(entries)  # from the parent's middle
+    for i in reversed(range(len(entries))):
+        left[i] = right[i] = max(widths[i], text_width(branches[i])) / 2
+        children = entries[i].children
+        if children:
+            reach = 0.0
+            for before, child in pairwise(children):
+                near = not entries[before].children and not entries[child].children
+                reach += right[before] + (GAP if near else 2 * GAP) + left[child]
+                shift[child] = reach
+            for child in children:
+                shift[child] -= reach / 2
+            left[i] = max(left[i], left[children[0]] + reach / 2)
+            right[i] = max(right[i], right[children[-1]] + reach / 2)
+    middle, depth = [left[0]] * len(entries), [0] * len(entries)
+    for i, entry in enumerate(entries):
+        for child in entry.children:
+            middle[child], depth[child] = middle[i] + shift[child], depth[i] + 1
+    top = LINE if branches[0] else 0
+    return [
+        _Box(*place)
+        for place in zip(
+            middle, (top + d * _LEVEL for d in depth), widths, lines, branches, strict=True
+        )
+    ]
+
+
+def _box_lines(entry: Entry) -> tuple[str, ...]:
+    if entry.verdict is None:
+        return (short(entry.feature),)
+    texts = (entry.verdict.headline, entry.verdict.probability)
+    return tuple(short(text) for text in texts if text)
+
+
+def _edges(parent: _Box, children: Sequence[_Box]) -> list[str]:
+    """Draw a line down from the parent, one across, and one down to the label of each child."""
+    if not children:
+        return []
+    start, bar = parent.top + _BOX, parent.top + _BOX + _RISE / 2
+    end = parent.top + _BOX + _RISE - 2
+    path = f"M{parent.middle:.1f} {start:.1f}V{bar:.1f}M{children[0].middle:.1f} {bar:.1f}"
+    path += f"H{children[-1].middle:.1f}"
+    path += "".join(f"M{child.middle:.1f} {bar:.1f}V{end:.1f}" for child in children)
+    return [f'<path d="{path}" fill="none" stroke="{STROKE}"/>']
+
+
+def _node(entry: Entry, box: _Box, path: str, schema: Schema) -> list[str]:
+    """Draw a box with its text, the label above it, and a tooltip for both."""
+    verdict = entry.verdict
+    fill = "#ffffff" if verdict is None else _colour(verdict.answer, schema)
+    corner = 2 if verdict is None else _BOX // 4
+    first = box.top + _BOX / 2 + FONT * 0.35 - LINE / 2 * (len(box.lines) - 1)
+    parts = [
+        "<g>",
+        f"<title>{escape(path + _tooltip(entry))}</title>",
+        f'<rect x="{box.middle - box.width / 2:.1f}" y="{box.top:.1f}" width="{box.width:.1f}" '
+        f'height="{_BOX}" rx="{corner}" fill="{fill}" stroke="{STROKE}"/>',
+    ]
+    if box.branch:
+        place = f'x="{box.middle:.1f}" y="{box.top - 6:.1f}"'
+        parts.append(f'<text {place} fill="#444444">{escape(box.branch)}</text>')
+    for row, line in enumerate(box.lines):
+        weight = ' font-weight="bold"' if row == 0 else ""
+        y = first + row * LINE
+        parts.append(f'<text x="{box.middle:.1f}" y="{y:.1f}"{weight}>{escape(line)}</text>')
+    return [*parts, "</g>"]
+
+
+def _paths(entries: Sequence[Entry]) -> list[str]:
+    """Return the conditions that lead to each entry, one per line."""
+    paths = [""] * len(entries)
+    for i, entry in enumerate(entries):
+        for child in entry.children:
+            paths[child] = f"{paths[i]}{entries[child].condition}\n"
+    return paths
+
+
+def _tooltip(entry: Entry) -> str:
+    if entry.verdict is None:
+        lines = [f"test of {entry.feature}", entry.counts]
+    else:
+        lines = [entry.verdict.label, *entry.verdict.details]
+    return "\n".join(filter(None, lines))
+
+
+def _colour(answer: Answer, schema: Schema) -> str:
+    if isinstance(answer, tuple):
+        return score_colour(answer)
+    if schema.bounds is None:
+        return class_colour(int(answer))
+    low, high = schema.bounds
+    return mean_colour(min(1.0, max(0.0, (answer - low) / (high - low))))

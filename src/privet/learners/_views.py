@@ -1,0 +1,64 @@
+"""Which cut points numeric features get: a public grid of several scales, and private quantiles."""
+
+from __future__ import annotations
+
+from privet.privacy.budget import Amount
+from privet.schema import Numeric, Schema
+from privet.tables import PrivateTable, View
+
+#: Private quantiles are found by halving so many times.
+QUANTILE_LEVELS = 4
+#: Halvings of a range towards its lower bound, and towards zero.
+HALVINGS = 14
+
+
+def n_numeric(schema: Schema) -> int:
+    """Return the number of numeric features."""
+    return sum(isinstance(feature, Numeric) for feature in schema.features.values())
+
+
+def grid_of(schema: Schema) -> int:
+    """Return how many even steps a numeric feature's range is cut into: fewer on wide tables."""
+    numeric = n_numeric(schema)
+    return 32 if numeric <= 12 else 16 if numeric <= 30 else 8 if numeric <= 100 else 4
+
+
+def most_tests(schema: Schema, grid: int, *, quantiles: bool) -> list[int]:
+    """Return an upper bound on the number of tests of every feature, by public numbers."""
+    return [
+        len(scale_cuts(feature, grid)) + (2**QUANTILE_LEVELS - 1) * quantiles + 1
+        if isinstance(feature, Numeric)
+        else feature.size
+        for feature in schema.features.values()
+    ]
+
+
+def make_view(
+    table: PrivateTable, grid: int, quantiles: Amount | None, *, halvings: int = HALVINGS
+) -> View:
+    """Return the grid's cut points, and private quantiles if an amount is given for all of them."""
+    schema = table.schema
+    cuts: list[tuple[float, ...] | None] = []
+    for j, feature in enumerate(schema.features.values()):
+        if not isinstance(feature, Numeric):
+            cuts.append(None)
+            continue
+        points = set(scale_cuts(feature, grid, halvings))
+        if quantiles is not None:
+            points |= set(table.quantiles(j, QUANTILE_LEVELS, quantiles / n_numeric(schema)))
+        cuts.append(tuple(sorted(points)))
+    return View(schema, tuple(cuts))
+
+
+def scale_cuts(feature: Numeric, grid: int, halvings: int = HALVINGS) -> tuple[float, ...]:
+    """Return cuts at several scales: even steps, halvings towards the ends and towards zero."""
+    low, high = feature.low, feature.high
+    width = high - low
+    points = {low + width * i / grid for i in range(1, grid)}
+    points |= {low + width * 2.0**-k for k in range(1, halvings + 1)}
+    least = 2.0 ** -(halvings + 10)
+    points.add(low + width * least)  # "above the lower bound"
+    if low < 0 < high:
+        points |= {end * 2.0**-k for k in range(1, halvings + 1) for end in (low, high)}
+        points.add(width * least)  # "above zero"
+    return tuple(sorted(point for point in points if low < point < high))

@@ -1,0 +1,203 @@
+"""Boosting by whole trees (utility.md, sections 2, 5 and 11).
+
+Each round draws one small tree at once, on records that weigh by how wrong their scores are, keeps
+its tests, and buys noisy sums of derivatives in its leaves; a Newton step, shrunk by the noise's
+deviation, becomes the leaf's score. How many rounds there are, how deep and at what cost follows
+from public numbers. Where a single tree is better, a single tree it is. Proof:
+``docs/proofs/boosting.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.ensemble import Ensemble
+from privet.learners import whole_trees
+from privet.learners._assembly import leaf_cells, score_tree, without_dead_ends
+from privet.learners._starts import start_of_classes, start_of_number
+from privet.learners._views import QUANTILE_LEVELS, grid_of, make_view, most_tests, n_numeric
+from privet.learners.whole_trees import Block, affordable, spread_out
+from privet.privacy.budget import Amount, Budget
+from privet.schema import Schema
+from privet.tables import Cells, PrivateTable, Scores, Sketch, View
+from privet.tree import Tree
+
+#: Part of a round's budget for its leaves.
+LEAF_SHARE = Fraction(3, 10)
+LEAF_SHARE_NUMBER = Fraction(4, 10)
+#: Part of the budget for the leaves of a single tree, if probabilities matter.
+PROBABILITY_SHARE = Fraction(1, 5)
+#: A Newton step is cut here.
+LONGEST_STEP = 2.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is spent on what; made of public and released numbers."""
+
+    quantiles: Amount | None
+    grid: int
+    rounds: tuple[Block, ...]
+    rate: float
+
+
+def learn_classes(
+    table: PrivateTable,
+    *,
+    amount: Amount,
+    n_rows: int | None,
+    n_rounds: int | None,
+    max_depth: int | None,
+    labels_only: bool,
+    merge: bool,
+) -> Tree | Ensemble:
+    """Learn classes for at most an amount: boosted trees, or one tree where that is better."""
+    budget = table.ledger.budget
+    start, amount, counted = start_of_classes(table, amount)
+    rows = n_rows or counted
+    mass = rows * float(budget.selection_epsilon(amount))
+    if n_rounds is None and single_tree_is_better(
+        mass, budget, classes=len(table.schema.classes or ()), labels_only=labels_only
+    ):
+        share = Fraction(0) if labels_only else PROBABILITY_SHARE
+        return whole_trees.learn(
+            table,
+            amount=amount,
+            max_depth=max_depth,
+            n_rows=rows,
+            probability_share=share,
+            merge=merge,
+        )
+    plan = make_plan(table.schema, rows, amount, budget, n_rounds, max_depth)
+    view = make_view(table, plan.grid, plan.quantiles)
+    cells, scores = table.root(view), table.start_scores(start)
+    trees = []
+    for turn, block in enumerate(plan.rounds):
+        sketch, leaves = _grow(cells, view, scores, block, turn, LEAF_SHARE, 0.0, merge=merge)
+        found = leaves.noisy_gradients(scores, block.amount * LEAF_SHARE)
+        steps = _newton(found.pull, found.curvature, found.deviation)
+        values = plan.rate * np.clip(steps, -LONGEST_STEP, LONGEST_STEP)
+        scores.add(leaves, values)
+        trees.append(score_tree(sketch, view, values))
+    return Ensemble(table.schema, start, tuple(trees))
+
+
+def learn_number(
+    table: PrivateTable,
+    *,
+    amount: Amount,
+    n_rows: int | None,
+    n_rounds: int | None,
+    max_depth: int | None,
+    merge: bool,
+) -> Ensemble:
+    """Learn a number for at most an amount."""
+    schema, budget = table.schema, table.ledger.budget
+    assert schema.bounds is not None
+    low, high = schema.bounds
+    (start,), amount, counted = start_of_number(table, amount)
+    plan = make_plan(schema, n_rows or counted, amount, budget, n_rounds, max_depth)
+    view = make_view(table, plan.grid, plan.quantiles)
+    cells, scores = table.root(view), table.start_scores((start,))
+    trees = []
+    for turn, block in enumerate(plan.rounds):
+        reach = max(0.5 * 0.95**turn, 0.2)
+        sketch, leaves = _grow(
+            cells, view, scores, block, turn, LEAF_SHARE_NUMBER, reach, merge=merge
+        )
+        found = leaves.noisy_gradients(scores, block.amount * LEAF_SHARE_NUMBER, reach=reach)
+        steps = _newton(found.pull, found.curvature, found.deviation)
+        values = plan.rate * reach * np.clip(steps, -1.0, 1.0)
+        scores.add(leaves, values)
+        trees.append(score_tree(sketch, view, values * (high - low)))
+    return Ensemble(schema, (low + start * (high - low),), tuple(trees))
+
+
+def _grow(
+    cells: Cells,
+    view: View,
+    scores: Scores,
+    block: Block,
+    turn: int,
+    leaf_share: Fraction,
+    reach: float,
+    *,
+    merge: bool,
+) -> tuple[Sketch, Cells]:
+    """Draw one round's tree; return its tests and its leaves."""
+    upper = None
+    if block.width is not None:
+        upper = [tuple(spread_out(len(view.sizes), block.width, turn))]
+    drawing = block.amount * (1 - leaf_share)
+    (drawn,) = cells.draw_trees(
+        block.depth, drawing, upper=upper, merge=merge, scores=scores, reach=reach
+    )
+    sketch = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
+    return sketch, leaf_cells(cells, sketch, view)
+
+
+def _newton(
+    pull: NDArray[np.float64], curvature: NDArray[np.float64], deviation: float
+) -> NDArray[np.float64]:
+    """Return pull / curvature, shrunk by the noise; 0 where nothing pulls."""
+    below = np.maximum(curvature, 0.0) + deviation
+    return np.divide(pull, below, out=np.zeros_like(pull), where=below > 0)
+
+
+def single_tree_is_better(mass: float, budget: Budget, *, classes: int, labels_only: bool) -> bool:
+    """Tell by rows x epsilon whether one tree is better than boosting (utility.md, section 11).
+
+    Boosting ranks better than a tree long before it labels better; the noise of its leaves grows
+    with the number of classes.
+    """
+    if budget.accountant == "pure":
+        return mass < (50_000 if labels_only else 10_000)
+    return mass < 800 * (classes - 1)
+
+
+def make_plan(
+    schema: Schema,
+    n_rows: int,
+    amount: Amount,
+    budget: Budget,
+    n_rounds: int | None,
+    max_depth: int | None,
+) -> Plan:
+    """Share an amount of the budget by public numbers (utility.md, sections 2, 5 and 11)."""
+    pure = budget.accountant == "pure"
+    mass = n_rows * float(budget.selection_epsilon(amount))
+    numeric, grid, quantiles = n_numeric(schema), grid_of(schema), None
+    if numeric and amount != math.inf:
+        share = Fraction(1, 10) if pure else Fraction(8, 100)
+        level = budget.selection_epsilon(amount * share / (QUANTILE_LEVELS * numeric))
+        if mass / numeric >= 1000 if pure else n_rows * float(level) >= 250:
+            quantiles = amount * share
+            amount -= quantiles
+    number = schema.classes is None
+    features = len(schema.names)
+    shallow = not pure and not number and mass < 5_000 and features > 12
+    depth = min(max_depth or 3, 2 if shallow else 3)
+    if n_rounds is None:
+        n_rounds = rounds_of(mass, pure=pure, number=number, shallow=depth < 3)
+    sizes = most_tests(schema, grid, quantiles=quantiles is not None)
+    labels = 2 if schema.classes is None else len(schema.classes)
+    one = affordable(Block(depth, amount / n_rounds), n_rows, sizes, labels, mass)
+    one = Block(one.depth, one.amount, one.width)
+    return Plan(quantiles, grid, (one,) * n_rounds, 1.0 if n_rounds <= 8 else 0.7)
+
+
+def rounds_of(mass: float, *, pure: bool, number: bool, shallow: bool) -> int:
+    """Return how many rounds are worth their noise."""
+    least = 1 if number or not pure else 2
+    most = (48 if number else 32) if pure else (100 if number else 40)
+    if mass == math.inf:
+        return most
+    ideal = math.sqrt(mass) / (12 if pure else 5)
+    if not shallow and (pure or not number):
+        ideal *= 0.7
+    return min(max(round(ideal), least), most)
