@@ -44,7 +44,7 @@ class PrivacyCard(Mapping[str, Any]):
     adjacency : str
         Which tables are neighbours.
     replace_one_epsilon : float
-        The pure epsilon if neighbours differ by a replaced record instead.
+        The epsilon (at the same delta) if neighbours differ by a replaced record instead.
     accountant : str
         ``"pure"`` or ``"zCDP"``.
     private : bool
@@ -82,7 +82,7 @@ class PrivacyCard(Mapping[str, Any]):
             requested_delta=budget.delta or 0.0,
             rho=float(total.rho),
             adjacency=ADJACENCY,
-            replace_one_epsilon=float(total.epsilon) * REPLACE_ONE_FACTOR,
+            replace_one_epsilon=budget.as_epsilon(total.of_group(REPLACE_ONE_FACTOR)),
             accountant=budget.accountant,
             private=not leaks,
             warnings=leaks,

@@ -294,3 +294,62 @@ def test_tables_are_read_alike_from_csv_tsv_and_parquet(folder, call):
         written.append(pa.parquet.read_table(out))
     assert written[0].equals(written[1])
     assert written[0].equals(written[2])
+
+
+class TestLearners:
+    """Ensembles from the command line: classes and numbers, pure and with a delta."""
+
+    def number_schema(self, folder):
+        features = dict(PATIENTS.features)
+        age = features.pop("age")
+        path = folder / "number.toml"
+        Schema(features, target="age", bounds=(age.low, age.high)).to_toml(path)
+        return path
+
+    @pytest.mark.parametrize("learner", ["boosting", "additive"])
+    @pytest.mark.parametrize("delta", [None, 1e-6])
+    def test_classes(self, folder, call, learner, delta):
+        out = folder / "model.json"
+        options = [] if delta is None else ["--delta", delta]
+        code, output, error = call(
+            "fit", folder / "patients.csv", "--schema", folder / "schema.toml", "--out", out,
+            "--learner", learner, "--epsilon", 2, *options,
+        )  # fmt: skip
+        assert code == 0, error
+        assert ("delta 1e-06" in output) == (delta is not None)
+        model = privet.load(out)
+        assert model.privacy.epsilon <= 2
+        assert model.learner == learner
+        code, output, _ = call("show", out)
+        assert code == 0
+        assert ("rho" if delta else "epsilon") in output
+        for form in ("svg", "sql", "python", "dot", "json"):
+            assert call("show", out, "--format", form)[0] == 0
+        assert call("predict", out, folder / "patients.csv", "--out", folder / "p.csv")[0] == 0
+        assert "prediction" in pd.read_csv(folder / "p.csv")
+
+    @pytest.mark.parametrize("learner", ["boosting", "additive"])
+    def test_a_number(self, folder, call, learner):
+        out, schema = folder / "model.json", self.number_schema(folder)
+        code, _, error = call(
+            "fit", folder / "patients.csv", "--schema", schema, "--out", out, "--learner", learner,
+        )  # fmt: skip
+        assert code == 0, error
+        assert call("predict", out, folder / "patients.csv", "--out", folder / "p.csv")[0] == 0
+        predicted = pd.read_csv(folder / "p.csv")
+        assert predicted.columns.tolist() == ["prediction"]
+        assert predicted["prediction"].between(*privet.load(out).schema.bounds).all()
+
+    def test_what_does_not_fit_together_is_said(self, folder, call):
+        data, schema = folder / "patients.csv", self.number_schema(folder)
+        code, _, error = call("fit", data, "--schema", schema)
+        assert code == 2
+        assert "--learner boosting" in error
+        code, _, error = call("fit", data, "--schema", folder / "schema.toml", "--delta", 1e-6)
+        assert code == 2
+        assert "--delta is not for --learner tree" in error
+        code, _, error = call(
+            "fit", data, "--schema", folder / "schema.toml", "--learner", "boosting", "--delta", 2
+        )
+        assert code == 2
+        assert "delta must be below 1" in error

@@ -50,6 +50,8 @@ MAY_TOUCH = {
         "schema",
         "frames",
         "privacy",
+        "tree",
+        "ensemble",
         "model",
         "estimators",
         "export",

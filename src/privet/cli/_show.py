@@ -11,22 +11,33 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from privet.ensemble import Ensemble
 from privet.model import PrivacyCard
 from privet.privacy import LedgerStore
+from privet.tree import Tree
+
+
+def describe(predictor: Tree | Ensemble) -> str:
+    """Return a model's size in words."""
+    size = f"{predictor.n_leaves} leaves, depth {predictor.depth}"
+    if isinstance(predictor, Tree):
+        return size
+    return f"{len(predictor.trees)} trees, {size}"
 
 
 def card_table(card: PrivacyCard) -> Table:
     """Return the ledger's entries of a fit as a table."""
     table = Table(title="Ledger: what was asked, and what each record paid", title_justify="left")
-    for name in ("question", "of", "cells", "mechanism", "epsilon"):
-        table.add_column(name, justify="right" if name in ("cells", "epsilon") else "left")
+    unit = "epsilon" if card.accountant == "pure" else "rho"
+    for name in ("question", "of", "cells", "mechanism", unit):
+        table.add_column(name, justify="right" if name in ("cells", unit) else "left")
     for entry in card.entries:
         table.add_row(
             entry["question"],
             entry["where"],
             str(entry["cells"]),
             entry["mechanism"],
-            f"{entry['epsilon']:.4g}",
+            f"{entry[unit]:.4g}",
         )
     table.caption = (
         "Cells of one level are disjoint: a record pays in one of them. Total = dearest path."
@@ -42,7 +53,7 @@ def card_lines(card: PrivacyCard) -> list[str]:
     lines = [
         f"spent epsilon {card.epsilon:.6g}{delta} (requested {requested}), {card.adjacency}, "
         f"{card.accountant} accounting",
-        f"for replacing one record instead: epsilon {card.replace_one_epsilon:.6g}",
+        f"for replacing one record instead: epsilon {card.replace_one_epsilon:.6g}{delta}",
     ]
     if card.private:
         lines.append("[green]private: the guarantee holds for the fit as described[/]")

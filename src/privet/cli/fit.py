@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from privet.schema import Schema
 
 
 class Learner(StrEnum):
     """The learners that the command knows."""
 
     tree = "tree"
+    boosting = "boosting"
+    additive = "additive"
     diffpid3 = "diffpid3"
+
+
+class Aim(StrEnum):
+    """What boosting is for."""
+
+    probabilities = "probabilities"
+    labels = "labels"
 
 
 class CriterionName(StrEnum):
@@ -32,14 +44,28 @@ def fit(
         str | None, typer.Option(help="The column to predict; checked against the schema.")
     ] = None,
     epsilon: Annotated[float, typer.Option(help="The privacy budget of this fit.")] = 1.0,
-    learner: Annotated[Learner, typer.Option(help="The algorithm.")] = Learner.tree,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="boosting, additive: (epsilon, delta) instead of pure epsilon."),
+    ] = None,
+    learner: Annotated[
+        Learner, typer.Option(help="The algorithm. For a number: boosting or additive.")
+    ] = Learner.tree,
     max_depth: Annotated[
         int | None,
-        typer.Option(help="Most tests on a path. [default: tree: automatic; diffpid3: 5]"),
+        typer.Option(
+            help="Most tests on a path. [default: tree, boosting: automatic; diffpid3: 5]"
+        ),
+    ] = None,
+    n_rounds: Annotated[
+        int | None, typer.Option(help="boosting: how many trees. [default: automatic]")
+    ] = None,
+    aim: Annotated[
+        Aim | None, typer.Option(help="boosting: what matters. [default: probabilities]")
     ] = None,
     n_rows: Annotated[
         int | None,
-        typer.Option(help="tree: the number of rows, if public; else 2% of epsilon buy a count."),
+        typer.Option(help="tree, boosting: the number of rows, if public; else a count is bought."),
     ] = None,
     probability_share: Annotated[
         float | None,
@@ -58,13 +84,12 @@ def fit(
         Path | None, typer.Option(help="The table's ledger file, from which the fit draws.")
     ] = None,
 ) -> None:
-    """Learn a private tree from a table and write it to a model file."""
+    """Learn a private model from a table and write it to a model file."""
     from rich.console import Console
 
     from privet.cli._files import check_writable, read_table
-    from privet.cli._show import card_lines, progress
+    from privet.cli._show import card_lines, describe, progress
     from privet.errors import BudgetError, SchemaError
-    from privet.estimators import DiffPID3Classifier, PrivateTreeClassifier
     from privet.schema import Schema
 
     check_writable(out)
@@ -74,14 +99,16 @@ def fit(
             f"the schema's target is {public.target!r}, not {target!r}; change one of the two"
         )
     given = {
+        "delta": delta,
+        "n_rounds": n_rounds,
+        "aim": None if aim is None else str(aim),
         "max_depth": max_depth,
         "n_rows": n_rows,
         "probability_share": probability_share,
         "criterion": None if criterion is None else str(criterion),
         "n_max": n_max,
     }
-    estimators = {Learner.tree: PrivateTreeClassifier, Learner.diffpid3: DiffPID3Classifier}
-    estimator = estimators[learner](epsilon=epsilon, schema=public, ledger=ledger)
+    estimator = _estimator(learner, public)(epsilon=epsilon, schema=public, ledger=ledger)
     options = {name: value for name, value in given.items() if value is not None}
     strange = sorted(set(options) - set(estimator.get_params()))
     if strange:
@@ -93,8 +120,30 @@ def fit(
     with progress(console, "learning"):
         estimator.fit(table)
     estimator.save(out)
-    tree = estimator.tree_
     output = Console(highlight=False)
-    output.print(f"Wrote {out}: {tree.n_leaves} leaves, depth {tree.depth}.", soft_wrap=True)
+    output.print(f"Wrote {out}: {describe(estimator.predictor_)}.", soft_wrap=True)
     for line in card_lines(estimator.privacy_):
         output.print(line, soft_wrap=True)
+
+
+def _estimator(learner: Learner, schema: Schema) -> Any:
+    """Return the learner for a schema's target."""
+    from privet import estimators
+    from privet.errors import SchemaError
+
+    if schema.classes is not None:
+        return {
+            Learner.tree: estimators.PrivateTreeClassifier,
+            Learner.boosting: estimators.PrivateBoostingClassifier,
+            Learner.additive: estimators.PrivateAdditiveClassifier,
+            Learner.diffpid3: estimators.DiffPID3Classifier,
+        }[learner]
+    if learner not in (Learner.boosting, Learner.additive):
+        raise SchemaError(
+            f"--learner {learner} predicts classes, and the target {schema.target!r} is a number; "
+            "use --learner boosting or --learner additive"
+        )
+    return {
+        Learner.boosting: estimators.PrivateBoostingRegressor,
+        Learner.additive: estimators.PrivateAdditiveRegressor,
+    }[learner]

@@ -30,10 +30,12 @@ COUNT_SHARE = Fraction(8, 100)
 GRID, HALVINGS = 32, 40
 #: How often every feature is visited.
 SWEEPS = {"zCDP": 20, "pure": 5}
+#: Wide tables are swept less often (but thrice), for time.
+MOST_VISITS = 2_000
 #: How far a curve may move in all, in full steps.
 PATH = 3.0
-#: Curvature per record of the logistic loss: a little below its largest, a quarter.
-CURVATURE = 0.2
+#: Curvature per record, as a part of that of equally probable classes.
+CURVATURE = 0.8
 #: A bin stands alone if it has so many times the records that noise can pretend to be.
 FULL = 4.0
 
@@ -44,7 +46,9 @@ def learn(table: PrivateTable, *, amount: Amount) -> Ensemble:
     number = schema.classes is None
     start, amount, _ = (start_of_number if number else start_of_classes)(table, amount)
     features = len(schema.names)
-    n_sweeps = SWEEPS[budget.accountant]
+    n_sweeps = min(SWEEPS[budget.accountant], max(MOST_VISITS // features, 3))
+    classes = len(schema.classes or ())
+    curvature = 1.0 if number else CURVATURE * (classes - 1) / classes**2
     counting = amount * COUNT_SHARE
     each = less(amount, counting) / (n_sweeps * features)
     noise = PATH / math.sqrt(n_sweeps) * pull_deviation(schema, budget, each)
@@ -63,7 +67,7 @@ def learn(table: PrivateTable, *, amount: Amount) -> Ensemble:
         for curve in curves:
             cells = root.split([curve.split])
             pull = cells.noisy_gradients(scores, each, reach=reach).pull
-            weight = curve.counts * (1.0 if number else CURVATURE) + noise
+            weight = curve.counts * curvature + noise
             step = PATH / n_sweeps * (reach or 1.0) * _quotient(pull, weight[:, None])
             step[curve.counts < FULL * noise] = 0.0  # too few to say anything
             curve.values += step

@@ -76,6 +76,10 @@ class Cost:
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.epsilon + other.epsilon, self.rho + other.rho)
 
+    def of_group(self, records: int) -> Cost:
+        """Return the cost for tables that differ by several records (Bun & Steinke 2016)."""
+        return Cost(self.epsilon * records, self.rho * records**2)
+
 
 NOTHING = Cost(Fraction(0), Fraction(0))
 
