@@ -13,12 +13,14 @@ if TYPE_CHECKING:
         PrivetError,
     )
     from privet.estimators import (
+        DiffPC45Classifier,
         DiffPID3Classifier,
         PrivateAdditiveClassifier,
         PrivateAdditiveRegressor,
         PrivateBoostingClassifier,
         PrivateBoostingRegressor,
         PrivateTreeClassifier,
+        SulqID3Classifier,
     )
     from privet.model import Model, PrivacyCard, load
     from privet.privacy import Budget, Ledger, LedgerStore
@@ -34,6 +36,7 @@ _HOME = {
     "BudgetExceeded": "privet.errors",
     "Categorical": "privet.schema",
     "Cells": "privet.tables",
+    "DiffPC45Classifier": "privet.estimators",
     "DiffPID3Classifier": "privet.estimators",
     "Ensemble": "privet.ensemble",
     "Ledger": "privet.privacy",
@@ -50,6 +53,7 @@ _HOME = {
     "PrivateTreeClassifier": "privet.estimators",
     "PrivetError": "privet.errors",
     "Schema": "privet.schema",
+    "SulqID3Classifier": "privet.estimators",
     "Tree": "privet.tree",
     "load": "privet.model",
 }
@@ -59,6 +63,7 @@ __all__ = [
     "BudgetExceeded",
     "Categorical",
     "Cells",
+    "DiffPC45Classifier",
     "DiffPID3Classifier",
     "Ensemble",
     "Ledger",
@@ -75,6 +80,7 @@ __all__ = [
     "PrivateTreeClassifier",
     "PrivetError",
     "Schema",
+    "SulqID3Classifier",
     "Tree",
     "load",
 ]

@@ -369,7 +369,8 @@ class TestLedgerFile:
     def test_a_fit_that_fails_half_way_stays_paid_in_full(self, patients, tmp_path, monkeypatch):
         store = store_for(PATIENTS, tmp_path / "ledger", 2.0)
         monkeypatch.setattr(
-            "privet.learners.diffpid3._last_level", lambda *_: (_ for _ in ()).throw(MemoryError)
+            "privet.learners.friedman_schuster._leaves",
+            lambda *_: (_ for _ in ()).throw(MemoryError),
         )
         with pytest.raises(MemoryError):
             DiffPID3Classifier(schema=PATIENTS, max_depth=2, ledger=store).fit(patients)

@@ -4,12 +4,14 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privet import (
+    DiffPC45Classifier,
     DiffPID3Classifier,
     PrivateAdditiveClassifier,
     PrivateAdditiveRegressor,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivateTreeClassifier,
+    SulqID3Classifier,
 )
 
 # The checks fit tiny tables (20 to 300 rows), where a private tree at epsilon 1 rightly learns next
@@ -18,6 +20,8 @@ from privet import (
 ESTIMATORS = [
     DiffPID3Classifier(epsilon=1000.0),
     DiffPID3Classifier(epsilon=1000.0, criterion="gini", random_state=0),
+    SulqID3Classifier(epsilon=1000.0, max_depth=2),
+    DiffPC45Classifier(epsilon=1000.0, random_state=0),
     PrivateTreeClassifier(epsilon=1000.0),
     PrivateTreeClassifier(epsilon=1000.0, random_state=0),
     PrivateBoostingClassifier(epsilon=1000.0, random_state=0),

@@ -18,7 +18,9 @@ class Learner(StrEnum):
     tree = "tree"
     boosting = "boosting"
     additive = "additive"
+    diffpc45 = "diffpc45"
     diffpid3 = "diffpid3"
+    sulq = "sulq"
 
 
 class Aim(StrEnum):
@@ -26,6 +28,13 @@ class Aim(StrEnum):
 
     probabilities = "probabilities"
     labels = "labels"
+
+
+class Calibration(StrEnum):
+    """How a paper's budget is spent."""
+
+    valid = "valid"
+    published = "published"
 
 
 class CriterionName(StrEnum):
@@ -53,9 +62,7 @@ def fit(
     ] = Learner.tree,
     max_depth: Annotated[
         int | None,
-        typer.Option(
-            help="Most tests on a path. [default: tree, boosting: automatic; diffpid3: 5]"
-        ),
+        typer.Option(help="Most tests on a path. [default: tree, boosting: automatic; else 5]"),
     ] = None,
     n_rounds: Annotated[
         int | None, typer.Option(help="boosting: how many trees. [default: automatic]")
@@ -73,11 +80,19 @@ def fit(
     ] = None,
     criterion: Annotated[
         CriterionName | None,
-        typer.Option(help="diffpid3: how splits are scored. [default: max]"),
+        typer.Option(help="diffpid3, diffpc45: how splits are scored. [default: max]"),
     ] = None,
     n_max: Annotated[
         int | None,
-        typer.Option(help="diffpid3: public bound on the rows, for --criterion entropy."),
+        typer.Option(help="Public bound on the rows, for --criterion entropy."),
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(help="diffpc45: C4.5's certainty factor for pruning. [default: 0.25]"),
+    ] = None,
+    calibration: Annotated[
+        Calibration | None,
+        typer.Option(help="diffpid3, diffpc45, sulq: spend as the paper does. [default: valid]"),
     ] = None,
     out: Annotated[Path, typer.Option(help="The model file to write.")] = Path("model.json"),
     ledger: Annotated[
@@ -107,6 +122,8 @@ def fit(
         "probability_share": probability_share,
         "criterion": None if criterion is None else str(criterion),
         "n_max": n_max,
+        "confidence": confidence,
+        "calibration": None if calibration is None else str(calibration),
     }
     estimator = _estimator(learner, public)(epsilon=epsilon, schema=public, ledger=ledger)
     options = {name: value for name, value in given.items() if value is not None}
@@ -136,7 +153,9 @@ def _estimator(learner: Learner, schema: Schema) -> Any:
             Learner.tree: estimators.PrivateTreeClassifier,
             Learner.boosting: estimators.PrivateBoostingClassifier,
             Learner.additive: estimators.PrivateAdditiveClassifier,
+            Learner.diffpc45: estimators.DiffPC45Classifier,
             Learner.diffpid3: estimators.DiffPID3Classifier,
+            Learner.sulq: estimators.SulqID3Classifier,
         }[learner]
     if learner not in (Learner.boosting, Learner.additive):
         raise SchemaError(

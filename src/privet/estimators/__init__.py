@@ -2,14 +2,20 @@
 
 from privet.estimators._additive import PrivateAdditiveClassifier, PrivateAdditiveRegressor
 from privet.estimators._boosting import PrivateBoostingClassifier, PrivateBoostingRegressor
-from privet.estimators._diffpid3 import DiffPID3Classifier
+from privet.estimators._friedman_schuster import (
+    DiffPC45Classifier,
+    DiffPID3Classifier,
+    SulqID3Classifier,
+)
 from privet.estimators._tree import PrivateTreeClassifier
 
 __all__ = [
+    "DiffPC45Classifier",
     "DiffPID3Classifier",
     "PrivateAdditiveClassifier",
     "PrivateAdditiveRegressor",
     "PrivateBoostingClassifier",
     "PrivateBoostingRegressor",
     "PrivateTreeClassifier",
+    "SulqID3Classifier",
 ]

@@ -174,5 +174,6 @@ def _logistic(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    scores = np.clip(scores, -1e300, 1e300)  # infinities would leave no number, and no bound
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,17 +34,126 @@ class Split:
         return max(self.children) + 1
 
 
+class Candidates(Protocol):
+    """A public list of splits for every feature."""
+
+    def options(self, feature: int, view: View) -> int:
+        """Return how many splits a feature offers."""
+
+    def mass(self, feature: int, view: View) -> int:
+        """Return the base measure of each of them."""
+
+    def losses(
+        self, feature: int, counts: NDArray[Any], criterion: Criterion, cells: range
+    ) -> NDArray[np.int64]:
+        """Return the losses of shape (cells, options) from counts of (cells, codes, classes)."""
+
+    def split(self, feature: int, option: int, cell: int, view: View) -> Split:
+        """Return a candidate."""
+
+
 @dataclass(frozen=True)
 class Multiway:
     """One candidate per feature: a child for every code of it, as in ID3."""
 
-    def losses(self, counts: NDArray[Any], criterion: Criterion) -> NDArray[np.int64]:
-        """Return the loss of the candidate from counts of shape (cells, codes, classes)."""
-        return np.asarray(criterion.losses(counts).sum(axis=-1))
+    def options(self, feature: int, view: View) -> int:
+        """See :class:`Candidates`."""
+        del feature, view
+        return 1
 
-    def split(self, feature: int, view: View) -> Split:
-        """Return the candidate of a feature."""
+    def mass(self, feature: int, view: View) -> int:
+        """See :class:`Candidates`."""
+        del feature, view
+        return 1
+
+    def losses(
+        self, feature: int, counts: NDArray[Any], criterion: Criterion, cells: range
+    ) -> NDArray[np.int64]:
+        """See :class:`Candidates`."""
+        del feature, cells
+        return np.asarray(criterion.losses(counts).sum(axis=-1, keepdims=True))
+
+    def split(self, feature: int, option: int, cell: int, view: View) -> Split:
+        """See :class:`Candidates`."""
+        del option, cell
         return Split(feature, tuple(range(view.sizes[feature])))
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Every cut of a numeric feature, all codes of a categorical one, as in C4.5.
+
+    A feature's candidates have the same measure in all, whatever their number. Records without a
+    number go with the upper side.
+
+    Parameters
+    ----------
+    steps : int
+        How many intervals the cuts of every numeric feature divide it into.
+    """
+
+    steps: int
+
+    def options(self, feature: int, view: View) -> int:
+        """See :class:`Candidates`."""
+        return 1 if view.cuts[feature] is None else self.steps - 1
+
+    def mass(self, feature: int, view: View) -> int:
+        """See :class:`Candidates`."""
+        return self.steps - 1 if view.cuts[feature] is None else 1
+
+    def losses(
+        self, feature: int, counts: NDArray[Any], criterion: Criterion, cells: range
+    ) -> NDArray[np.int64]:
+        """See :class:`Candidates`."""
+        if counts.shape[1] != self.steps + 1:  # categorical
+            return Multiway().losses(feature, counts, criterion, cells)
+        below = np.cumsum(counts, axis=1, dtype=np.int64)
+        left = below[:, : self.steps - 1]
+        return np.asarray(criterion.losses(left) + criterion.losses(below[:, -1:] - left))
+
+    def split(self, feature: int, option: int, cell: int, view: View) -> Split:
+        """See :class:`Candidates`."""
+        if view.cuts[feature] is None:
+            return Multiway().split(feature, option, cell, view)
+        return Split(feature, tuple(int(code > option) for code in range(self.steps + 1)))
+
+
+@dataclass(frozen=True)
+class Given:
+    """One released split per cell for some features, all codes for the others."""
+
+    splits: Mapping[int, Sequence[Split]]
+
+    def options(self, feature: int, view: View) -> int:
+        """See :class:`Candidates`."""
+        del feature, view
+        return 1
+
+    def mass(self, feature: int, view: View) -> int:
+        """See :class:`Candidates`."""
+        del feature, view
+        return 1
+
+    def losses(
+        self, feature: int, counts: NDArray[Any], criterion: Criterion, cells: range
+    ) -> NDArray[np.int64]:
+        """See :class:`Candidates`."""
+        if feature not in self.splits:
+            return Multiway().losses(feature, counts, criterion, cells)
+        found = np.zeros((len(counts), 1), dtype=np.int64)
+        for place, cell in enumerate(cells):
+            split = self.splits[feature][cell]
+            sums = np.zeros((split.n_children, counts.shape[2]), dtype=np.int64)
+            np.add.at(sums, np.array(split.children), counts[place])
+            found[place] = criterion.losses(sums).sum()
+        return found
+
+    def split(self, feature: int, option: int, cell: int, view: View) -> Split:
+        """See :class:`Candidates`."""
+        if feature in self.splits:
+            return self.splits[feature][cell]
+        return Multiway().split(feature, option, cell, view)
 
 
 def best_correct(counts: NDArray[Any], numeric: bool) -> NDArray[np.int64]:

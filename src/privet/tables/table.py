@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
@@ -22,8 +22,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.criteria import Criterion
-from privet.errors import BudgetError, DataError, PrivacyLeakWarning
+from privet.criteria import Criterion, Max
+from privet.errors import BudgetError, DataError, PrivacyLeakWarning, SchemaError
 from privet.privacy import (
     Budget,
     DiscreteGaussian,
@@ -48,7 +48,7 @@ from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
 from privet.tables.losses import loss_of
 from privet.tables.memory import Assignment, MemoryEngine
-from privet.tables.splits import Multiway, Sketch, Split, best_correct
+from privet.tables.splits import Candidates, Multiway, Sketch, Split, best_correct
 from privet.tables.views import View, fine_grid
 
 _log = logging.getLogger("privet")
@@ -221,6 +221,26 @@ class Cells:
         assignment = _rooms[self._table].engine.split(_assignments[self], splits)
         return Cells(self._table, scopes, self.depth + 1, assignment)
 
+    def partition(self, by: str) -> Cells:
+        """Return the cells divided by a feature: one part for every code of it, in order. Free.
+
+        The codes of a number are its bins, those of a category its values; the last one is for what
+        is missing or unknown. The parts of the first cell come first.
+        """
+        feature = self._feature(by)
+        view = _assignments[self].view
+        return self.split([Multiway().split(feature, 0, 0, view)] * len(self))
+
+    def __getitem__(self, place: int) -> Cells:
+        """Return one of the cells. Free."""
+        if not -len(self) <= place < len(self):
+            raise IndexError("there is no such cell")
+        return self.take(np.array([place]))
+
+    def __iter__(self) -> Iterator[Cells]:
+        """Yield the cells one by one. Free."""
+        return (self[place] for place in range(len(self)))
+
     # Private: each of these is charged before it is computed.
 
     def noisy_counts(self, amount: Amounts) -> Released:
@@ -254,16 +274,18 @@ class Cells:
 
     def choose_splits(
         self,
-        candidates: Multiway,
+        candidates: Candidates,
         criterion: Criterion,
         amount: Amounts,
         allowed: NDArray[np.bool_],
+        *,
+        flip: bool = True,
     ) -> list[Split]:
         """Return one split per cell, good by a criterion.
 
         Parameters
         ----------
-        candidates : Multiway
+        candidates : Candidates
             Which splits each feature offers.
         criterion : Criterion
             How good a split is.
@@ -271,11 +293,14 @@ class Cells:
             What it may cost: epsilon, or rho if the budget is one of zCDP.
         allowed : bool array of shape (cells, features)
             Which features each cell may use, by public facts; at least one per cell.
+        flip : bool, default=True
+            Whether to use permute-and-flip where it is better: pure budgets, and candidates of
+            equal measure.
 
         Privacy
         -------
-        One candidate per cell, by permute-and-flip (pure budgets) or the exponential mechanism
-        (zCDP budgets) on ``-loss`` with the criterion's spread; costs the amount
+        One of all candidates of all allowed features per cell, by permute-and-flip or the
+        exponential mechanism on ``-loss`` with the criterion's spread; costs the amount
         (docs/proofs/questions.md).
         """
         if allowed.shape != (len(self), len(self.schema.names)) or not allowed.any(axis=1).all():
@@ -283,22 +308,66 @@ class Cells:
         if not len(self):
             return []
         self._need_classes()
-        select = PermuteAndFlip if self._budget.accountant == "pure" else Exponential
-        mechanisms = [select(criterion.spread, each) for each in self._epsilons(amount)]
-        self._charge(mechanisms, f"which split ({criterion.name})")
         room, view = _rooms[self._table], _assignments[self].view
         features = np.flatnonzero(allowed.any(axis=0)).tolist()
+        sizes = {j: candidates.options(j, view) for j in features}
+        measured = max(sizes.values()) > 1
+        select: type[PermuteAndFlip | Exponential | GridExponential] = Exponential
+        if measured:
+            select = GridExponential
+        elif flip and self._budget.accountant == "pure":
+            select = PermuteAndFlip
+        mechanisms = [select(criterion.spread, each) for each in self._epsilons(amount)]
+        self._charge(mechanisms, f"which split ({criterion.name})")
+        masses = {j: np.full(sizes[j], candidates.mass(j, view)) for j in features}
         chosen: list[Split] = []
         for batch, histograms in room.engine.histograms(_assignments[self], features):
-            losses = np.zeros((batch.stop - batch.start, allowed.shape[1]), dtype=np.int64)
-            for feature, counts in histograms.items():
-                losses[:, feature] = candidates.losses(counts, criterion)
-            for cell, loss in enumerate(losses, start=batch.start):
-                open_features = np.flatnonzero(allowed[cell])
+            cells = range(batch.start, batch.stop)
+            losses = {
+                j: candidates.losses(j, counts, criterion, cells)
+                for j, counts in histograms.items()
+            }
+            for place, cell in enumerate(cells):
+                mine = np.flatnonzero(allowed[cell]).tolist()
+                scores = Exact(-np.concatenate([losses[j][place] for j in mine]))
                 mechanism = mechanisms[cell if len(mechanisms) > 1 else 0]
-                winner = mechanism.choose(Exact(-loss[open_features]), room.noise)
-                chosen.append(candidates.split(int(open_features[winner]), view))
+                if isinstance(mechanism, GridExponential):
+                    lengths = np.concatenate([masses[j] for j in mine])
+                    point = mechanism.choose(scores, lengths, room.noise)
+                    winner = int(np.searchsorted(np.cumsum(lengths), point, side="right"))
+                else:
+                    winner = mechanism.choose(scores, room.noise)
+                first = np.cumsum([0, *(sizes[j] for j in mine)])
+                owner = int(np.searchsorted(first, winner, side="right")) - 1
+                option = winner - int(first[owner])
+                chosen.append(candidates.split(mine[owner], option, cell, view))
         return chosen
+
+    def choose(
+        self, amount: Amount, among: Sequence[str] | None = None, criterion: Criterion | None = None
+    ) -> list[str]:
+        """Return for every cell the name of a feature that tells the classes apart.
+
+        Parameters
+        ----------
+        amount : amount
+            What it may cost: epsilon, or rho if the budget is one of zCDP.
+        among : sequence of str, optional
+            The features to choose from; all if not given.
+        criterion : Criterion, optional
+            How good it is to divide a cell by a feature's codes; :class:`~privet.criteria.Max` if
+            not given.
+
+        Privacy
+        -------
+        :meth:`choose_splits` with one candidate per feature; costs the amount.
+        """
+        names = self.schema.names
+        chosen = range(len(names)) if among is None else [self._feature(name) for name in among]
+        allowed = np.zeros((len(self), len(names)), dtype=bool)
+        allowed[:, list(chosen)] = True
+        splits = self.choose_splits(Multiway(), criterion or Max(), amount, allowed)
+        return [names[split.feature] for split in splits]
 
     def draw_trees(
         self,
@@ -420,6 +489,11 @@ class Cells:
                 chosen.append(tuple(sorted(mechanism.choose(Exact(row), room.noise))))
         return chosen
 
+    def _feature(self, name: str) -> int:
+        if name not in self.schema.features:
+            raise SchemaError(f"the schema has no feature {name!r}")
+        return self.schema.names.index(name)
+
     @property
     def _budget(self) -> Budget:
         return self._table.ledger.budget
@@ -532,7 +606,10 @@ class Scores:
         scores = self._of(cells._table)
         if values.shape != (len(cells), scores.shape[1]) or not np.isfinite(values).all():
             raise ValueError("give finite values, one row per cell and one column per score")
-        self.bound += float(np.abs(values).max(initial=0.0))
+        bound = self.bound + float(np.abs(values).max(initial=0.0))
+        if not math.isfinite(bound):
+            raise ValueError("scores must stay finite")
+        self.bound = bound
         _rooms[self._table].engine.add_scores(scores, _assignments[cells], values)
 
     def _of(self, table: PrivateTable) -> NDArray[np.float64]:

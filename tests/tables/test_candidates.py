@@ -1,0 +1,158 @@
+"""Splits with points: their losses against plain loops, and the law of the joint selection."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from privet import Budget, Categorical, Numeric, PrivateTable, Schema
+from privet.criteria import Gini, Max
+from privet.tables import Given, Multiway, Split, Thresholds, View
+
+ALARM = 1e-6
+STEPS = 8
+SCHEMA = Schema(
+    {"x": Numeric(0, 8), "c": Categorical(["u", "v"])}, target="y", classes=["p", "q", "r"]
+)
+VIEW = View(SCHEMA, (tuple(float(k) for k in range(1, STEPS)), None))
+pytestmark = pytest.mark.filterwarnings("ignore:random_state is fixed")
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(st.floats(-1, 9), st.just(float("nan"))),
+            st.sampled_from(["u", "v", "w"]),
+            st.sampled_from(["p", "q", "r"]),
+        ),
+        max_size=30,
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_losses_are_those_of_the_splits_they_stand_for(records):
+    counts = np.zeros((1, STEPS + 1, 3), dtype=np.int64)
+    for x, _, y in records:
+        code = STEPS if np.isnan(x) else int(np.clip(np.floor(x), 0, STEPS - 1))
+        counts[0, code, "pqr".index(y)] += 1
+    candidates = Thresholds(STEPS)
+    losses = candidates.losses(0, counts, Gini(), range(1))
+    assert losses.shape == (1, candidates.options(0, VIEW)) == (1, STEPS - 1)
+    for option in range(STEPS - 1):
+        split = candidates.split(0, option, 0, VIEW)
+        sums = [
+            counts[0][np.array(split.children) == child].sum(axis=0)
+            for child in range(split.n_children)
+        ]
+        assert losses[0, option] == Gini().losses(np.array(sums)).sum()
+        given_one = Given({0: [split]})
+        assert given_one.losses(0, counts, Gini(), range(1))[0, 0] == losses[0, option]
+        assert given_one.split(0, 0, 0, VIEW) == split
+    assert Given({}).split(1, 0, 0, VIEW) == Multiway().split(1, 0, 0, VIEW)
+
+
+def test_every_attribute_has_the_same_measure():
+    candidates = Thresholds(STEPS)
+    totals = [candidates.options(j, VIEW) * candidates.mass(j, VIEW) for j in range(2)]
+    assert totals[0] == totals[1]
+
+
+def test_attribute_and_point_are_drawn_together_by_the_exponential_mechanism():
+    rows = [[1.5, "u"]] * 3 + [[4.5, "v"]] * 4 + [[6.5, "u"]] * 2
+    labels = ["p"] * 3 + ["q"] * 4 + ["p", "q"]
+    table = PrivateTable(rows, labels, SCHEMA, Budget(1e9), random_state=1)
+    root = table.root(VIEW)
+    epsilon = 1.0
+    draws = [
+        root.choose_splits(Thresholds(STEPS), Max(), Fraction(epsilon), np.ones((1, 2), bool))[0]
+        for _ in range(3_000)
+    ]
+    names = [
+        (split.feature, split.children.index(1) if split.feature == 0 else 0) for split in draws
+    ]
+    options = [(0, point) for point in range(1, STEPS)] + [(1, 0)]
+    right = []
+    for feature, point in options:
+        groups = {}
+        for row, label in zip(rows, labels, strict=True):
+            side = row[0] >= point if feature == 0 else row[1]
+            groups.setdefault(side, []).append(label)
+        right.append(sum(max(map(group.count, "pqr")) for group in groups.values()))
+    mass = np.array([1.0] * (STEPS - 1) + [STEPS - 1])
+    counts = np.array([names.count(option) for option in options])
+
+    def p_value(at):
+        law = mass * np.exp(at * np.array(right))
+        return stats.chisquare(counts, law / law.sum() * len(draws)).pvalue
+
+    assert counts.sum() == len(draws)
+    assert p_value(epsilon) > ALARM
+    assert p_value(0.6 * epsilon) < ALARM
+    assert p_value(1.6 * epsilon) < ALARM
+    assert {entry.mechanism for entry in table.ledger.entries} == {
+        "exponential mechanism on a grid"
+    }
+
+
+class TestAccessLayer:
+    """Questions without a tree, in the style of PINQ."""
+
+    def table(self, budget=2.0):
+        rows = [[1.0, "u"]] * 40 + [[7.0, "v"]] * 60
+        return PrivateTable(rows, ["p"] * 40 + ["q"] * 60, SCHEMA, Budget(budget), random_state=0)
+
+    def test_parts_are_disjoint_so_their_questions_cost_once(self):
+        table = self.table()
+        parts = table.root().partition("c")
+        assert len(parts) == 3  # u, v, and what is unknown
+        parts.noisy_counts(Fraction(1, 4))
+        for part in parts:
+            part.noisy_class_counts(Fraction(1, 4))
+        assert table.ledger.total.epsilon == Fraction(1, 2)
+        table.root().noisy_counts(Fraction(1, 4))
+        assert table.ledger.total.epsilon == Fraction(3, 4)
+
+    def test_a_feature_is_chosen_by_name(self):
+        table = self.table(100.0)
+        assert table.root().choose(10, among=["c"]) == ["c"]
+        names = {table.root().choose(Fraction(1, 100))[0] for _ in range(200)}
+        assert names == {"x", "c"}
+        with pytest.raises(Exception, match="no feature"):
+            table.root().choose(1, among=["z"])
+        with pytest.raises(Exception, match="no feature"):
+            table.root().partition("z")
+
+    def test_cells_are_a_sequence(self):
+        parts = self.table().root().partition("c")
+        assert len(parts[-1]) == 1
+        assert len(list(parts)) == 3
+        with pytest.raises(IndexError):
+            parts[3]
+
+    def test_ten_lines_make_an_id3(self):
+        """The example of docs/guide.md."""
+
+        def id3(cell, features, depth, epsilon):
+            if depth == 0 or not features:
+                counts = cell.noisy_class_counts(2 * epsilon)[0]
+                return cell.schema.classes[counts.argmax()]
+            enough = cell.noisy_counts(epsilon)[0] > 10 / epsilon
+            if not enough:
+                counts = cell.noisy_class_counts(epsilon)[0]
+                return cell.schema.classes[counts.argmax()]
+            (best,) = cell.choose(epsilon, among=features)
+            rest = [name for name in features if name != best]
+            return {best: [id3(part, rest, depth - 1, epsilon) for part in cell.partition(best)]}
+
+        table = self.table(8.0)
+        tree = id3(table.root(), ["x", "c"], 1, Fraction(2))
+        assert table.ledger.total.epsilon == 8
+        (branches,) = tree.values()
+        assert {"p", "q"} <= set(branches)
+
+
+def test_a_split_that_keeps_a_cell_whole_is_allowed():
+    root = PrivateTable([[1.0, "u"]], ["p"], SCHEMA, Budget(1.0)).root()
+    assert len(root.split([Split(0, (0,) * SCHEMA.sizes[0])])) == 1
