@@ -207,7 +207,9 @@ def as_codes(
     if _is_text(column):
         found = (index.get(item, other) for item in items)
     else:
-        found = (index.get(_known_text(item), other) for item in items)
+        found = (
+            index.get(item if type(item) is str else _known_text(item), other) for item in items
+        )
     return np.fromiter(found, dtype=np.intp, count=len(items))
 
 

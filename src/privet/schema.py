@@ -233,6 +233,8 @@ class Schema:
             low, high = (_number(bound, "a target bound") for bound in self.bounds)
             if not low < high:
                 raise SchemaError("the target's bounds need low < high")
+            if not math.isfinite(high - low):
+                raise SchemaError("the target's bounds are too far apart")
             bounds = (low, high)
         if self.table is not None and (not isinstance(self.table, str) or not self.table):
             raise SchemaError("the table's name must be non-empty text")

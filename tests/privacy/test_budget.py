@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privet.errors import BudgetError, PrivetError
-from privet.privacy import Budget, Cost, exact, zcdp_epsilon
+from privet.privacy import Budget, Cost, DiscreteGaussian, DiscreteLaplace, exact, zcdp_epsilon
 from privet.privacy.budget import NOTHING
 
 SENSELESS = [
@@ -217,3 +217,40 @@ def test_ends_of_the_conversion():
     assert zcdp_epsilon(1e20, 1e-6) >= 1e20
     assert Budget(1e-3, delta=5e-324).limit > 0
     assert Budget(1e5, delta=1e-6).limit > 9e4
+
+
+# Amounts of mechanisms ---------------------------------------------------------------------------
+
+amounts = st.one_of(
+    st.fractions(Fraction(1, 10**9), 10**6),
+    st.floats(1e-290, 1e290).map(Fraction),
+    st.integers(1, 10**12).map(lambda n: Fraction(n * n, 8)),  # the root is a whole number
+)
+
+
+@given(amount=amounts)
+@settings(max_examples=300)
+def test_selections_never_cost_more_than_their_amount(amount):
+    """An exponential mechanism costs epsilon^2 / 8 of rho: exactly at most, and hardly less."""
+    for budget in (Budget(rho=1), Budget(1, delta=1e-6)):
+        epsilon = budget.selection_epsilon(amount)
+        assert isinstance(epsilon, Fraction)
+        assert Cost.bounded_range(epsilon).rho <= amount
+        assert (epsilon * (1 + Fraction(1, 2**50))) ** 2 / 8 > amount
+    assert Budget(1).selection_epsilon(amount) == amount
+
+
+def test_selections_at_the_ends():
+    for budget in (Budget(1), Budget(rho=1), Budget(math.inf)):
+        assert budget.selection_epsilon(math.inf) == math.inf
+        assert budget.count_scale(math.inf) == 0
+    assert Budget(rho=1).selection_epsilon(2) == 4
+    assert Budget(rho=1).selection_epsilon(Fraction(1, 10**400)) == 0  # too little for any draw
+
+
+@given(amount=st.fractions(Fraction(1, 10**9), 10**6))
+@settings(max_examples=100)
+def test_counts_have_the_scale_of_their_mechanisms(amount):
+    assert Budget(1).count_scale(amount) == pytest.approx(DiscreteLaplace(1, amount).scale)
+    for budget in (Budget(rho=1), Budget(1, delta=1e-6)):
+        assert budget.count_scale(amount) == pytest.approx(DiscreteGaussian(1, amount).scale)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from privet.errors import BudgetError
 from privet.privacy import (
+    Budget,
     Cost,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -24,6 +25,7 @@ from privet.privacy import (
     PermuteAndFlip,
     SecureNoise,
     SeededNoise,
+    noise_for,
     spread_of,
 )
 from privet.privacy import mechanisms as module
@@ -625,3 +627,68 @@ def test_secure_grid_draws_use_the_operating_systems_generator(monkeypatch):
     monkeypatch.setattr("privet.privacy.noise.secrets.randbits", counted)
     assert GridExponential(1, 1).choose(np.array([0, 0]), np.array([2, 2]), SecureNoise()) == 0
     assert calls == [64, 1]
+
+
+# Noise for a budget ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("amount", [Fraction(1, 3), Fraction(7), math.inf])
+def test_a_budget_gets_the_noise_of_its_accountant(amount):
+    pure = noise_for(Budget(9), amount, l1=5, squared_l2=7)
+    assert pure == DiscreteLaplace(5, amount)
+    assert pure.cost.epsilon == amount
+    for budget in (Budget(rho=9), Budget(1, delta=1e-6)):
+        gaussian = noise_for(budget, amount, l1=5, squared_l2=7)
+        assert gaussian == DiscreteGaussian(7, amount)
+        assert gaussian.cost.rho == amount
+    assert (
+        (pure.scale == 0) == (pure.deviation == 0) == (gaussian.scale == 0) == (amount == math.inf)
+    )
+
+
+@pytest.mark.parametrize("amount", [0, -1, math.nan, "1", None])
+def test_noise_for_a_senseless_amount_is_refused(amount):
+    for budget in (Budget(1), Budget(rho=1)):
+        with pytest.raises(BudgetError):
+            noise_for(budget, amount, l1=1, squared_l2=1)
+
+
+@given(
+    l1=st.integers(1, 10**9),
+    squared_l2=st.integers(1, 10**15),
+    amount=st.fractions(Fraction(1, 10**6), 10**6),
+)
+@settings(max_examples=100)
+def test_the_noise_is_never_less_than_the_amount_needs(l1, squared_l2, amount):
+    """Exactly: the doubles that are handed to the samplers are rounded up."""
+    laplace = noise_for(Budget(1), amount, l1=l1, squared_l2=squared_l2)
+    assert l1 / Fraction(laplace.scale) <= amount
+    gaussian = noise_for(Budget(rho=1), amount, l1=l1, squared_l2=squared_l2)
+    assert squared_l2 / (2 * Fraction(gaussian.scale) ** 2) <= amount
+
+
+@pytest.mark.parametrize("scale", [0.4, 1, 3, 50])
+@pytest.mark.parametrize("mechanism", [DiscreteLaplace, DiscreteGaussian])
+def test_the_deviation_is_that_of_the_noise(noise, mechanism, scale):
+    """That of the exact law is never above it and, from a scale of 3 on, hardly below.
+
+    A mean of n squares lies within 6 standard errors: less than one false alarm in 10^6 (the
+    kurtosis of a Laplace law is 6, so a standard error is below sqrt(6 / n) of the variance; for
+    small scales, where tails are heavier, the bound is checked against the law alone).
+    """
+    size = 20_000
+    exact_scale = Fraction(scale).limit_denominator(10)
+    if mechanism is DiscreteLaplace:
+        found = mechanism(1, 1 / exact_scale)
+    else:
+        found = mechanism(1, 1 / (2 * exact_scale**2))
+    values = np.arange(-3_000, 3_001)
+    distance = np.abs(values) / scale
+    law = np.exp(-distance if mechanism is DiscreteLaplace else -(distance**2) / 2)
+    true = math.sqrt((law * values**2).sum() / law.sum())
+    assert true <= found.deviation * (1 + 1e-9)
+    if scale >= 3:
+        assert true > 0.99 * found.deviation
+        drawn = found.release(np.zeros(size, dtype=np.int64), noise)
+        assert abs(np.mean(drawn**2) / true**2 - 1) < 6 * math.sqrt(6 / size)
+        assert abs(np.mean(drawn**2) / (0.7 * true) ** 2 - 1) > 6 * math.sqrt(6 / size)  # power

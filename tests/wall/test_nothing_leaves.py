@@ -4,6 +4,7 @@ Exact numbers are *tainted*: the engine is made to return a subclass of ndarray 
 arithmetic, so whatever is computed from the data without noise can be told from what was released.
 """
 
+import copy
 import dataclasses
 import json
 import pickle
@@ -14,11 +15,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from privet import Budget, DiffPID3Classifier, PrivateTable, PrivateTreeClassifier, load
+from privet import (
+    Budget,
+    DiffPID3Classifier,
+    PrivateAdditiveClassifier,
+    PrivateAdditiveRegressor,
+    PrivateBoostingClassifier,
+    PrivateBoostingRegressor,
+    PrivateTable,
+    PrivateTreeClassifier,
+    Schema,
+    load,
+)
 from privet.criteria import Gini
 from privet.datasets import PATIENTS, make_patients
-from privet.privacy import SecureNoise, SeededNoise
-from privet.tables import Cells, Multiway, View
+from privet.privacy import DiscreteLaplace, SecureNoise, SeededNoise
+from privet.tables import Cells, Gradients, Multiway, Scores, View
 from privet.tables.memory import MemoryEngine
 
 ROWS = 4_999  # a length that nothing else has
@@ -85,6 +97,8 @@ def tainted(monkeypatch):
 
     taint("class_counts", lambda counts: counts.view(Tainted))
     taint("grid_counts", lambda counts: counts.view(Tainted))
+    taint("moments", lambda sums: sums.view(Tainted))
+    taint("start_scores", lambda scores: scores.view(Tainted))
     taint(
         "histograms",
         lambda batches: (
@@ -99,8 +113,14 @@ def view(monkeypatch):
     """Record all that a learner gets from its cells."""
     seen = []
     questions = ["noisy_counts", "noisy_class_counts", "choose_splits", "choose_features"]
-    free = ["draw_trees", "take", "split"]
-    for home, name in [*((Cells, name) for name in questions + free), (PrivateTable, "quantiles")]:
+    questions += ["draw_trees", "noisy_gradients"]
+    free = ["take", "split"]
+    at_table = ["quantiles", "start_scores"]
+    for home, name in [
+        *((Cells, name) for name in questions + free),
+        *((PrivateTable, name) for name in at_table),
+        (Scores, "add"),
+    ]:
         original = getattr(home, name)
 
         def record(self, *arguments, _original=original, **options):
@@ -122,6 +142,36 @@ def test_a_drawn_tree_and_its_learners_view_hold_nothing_exact(tainted, view):
     assert leaks(*view) == []
     numbers = [thing for thing in reachable(*view) if isinstance(thing, np.ndarray)]
     assert all(type(array) is np.ndarray for array in numbers)
+
+
+FEATURES = {name: PATIENTS.features[name] for name in PATIENTS.names if name != "days_in_hospital"}
+DAYS = Schema(FEATURES, "days_in_hospital", bounds=(0, 30))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        PrivateBoostingClassifier(schema=PATIENTS, n_rounds=3, max_depth=2),
+        PrivateBoostingClassifier(schema=PATIENTS, n_rounds=3, max_depth=1, delta=1e-6),
+        PrivateBoostingClassifier(schema=PATIENTS, max_depth=2),
+        PrivateBoostingRegressor(schema=DAYS, n_rounds=3, max_depth=1, epsilon=10.0),
+        PrivateAdditiveClassifier(schema=PATIENTS, delta=1e-6),
+        PrivateAdditiveRegressor(schema=DAYS),
+    ],
+    ids=lambda e: f"{type(e).__name__}-{e.epsilon}-{e.delta}-{getattr(e, 'n_rounds', '')}",
+)
+def test_added_scores_and_their_learners_view_hold_nothing_exact(
+    estimator, tainted, view, tmp_path
+):
+    model = estimator.fit(TABLE)
+    assert len(view) > 3
+    assert leaks(model) == []
+    assert leaks(*view) == []
+    numbers = [thing for thing in reachable(*view) if isinstance(thing, np.ndarray)]
+    assert all(type(array) is np.ndarray for array in numbers)
+    assert leaks(pickle.loads(pickle.dumps(model))) == []
+    model.save(tmp_path / "model.json")
+    assert leaks(load(tmp_path / "model.json")) == []
 
 
 @pytest.mark.parametrize("criterion", ["max", "gini", "clipped_entropy"])
@@ -154,11 +204,13 @@ def test_a_seed_is_not_published(tmp_path):
 
 def test_handles_lead_nowhere_and_cannot_be_copied(tainted):
     table = PrivateTable(TABLE, TABLE["readmitted"], PATIENTS, Budget(1.0))
-    cells = table.root()
-    assert leaks(table, cells) == []
-    for handle in (table, cells):
-        with pytest.raises(TypeError, match="cannot be pickled"):
-            pickle.dumps(handle)
+    cells, scores = table.root(), table.start_scores((0.25,))
+    scores.add(cells, np.array([[0.5]]))
+    assert leaks(table, cells, scores) == []
+    for handle in (table, cells, scores):
+        for leave in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="cannot be pickled"):
+                leave(handle)
         assert str(ROWS) not in repr(handle)
 
 
@@ -169,14 +221,21 @@ def test_the_shape_of_an_answer_depends_on_the_schema_alone():
         part = TABLE.slice(0, rows)
         table = PrivateTable(part, part["readmitted"], PATIENTS, Budget(10.0))
         cells = table.root()
-        split = Multiway().split(0, View.of_bins(PATIENTS))
+        split = Multiway().split(0, 0, 0, View.of_bins(PATIENTS))
         children = cells.split([split])
+        scores = table.start_scores((0.0,))
+        found = children.noisy_gradients(scores, 1)
+        assert isinstance(found, Gradients)
         shapes.append(
             (
                 cells.noisy_counts(1).shape,
                 cells.noisy_class_counts(1).shape,
                 len(cells.choose_splits(Multiway(), Gini(), 1, allowed)),
                 len(children),
+                found.pull.shape,
+                found.curvature.shape,
+                len(children.draw_trees(1, 1, scores=scores)),
+                scores.bound,
                 children.noisy_class_counts(1).shape,
             )
         )
@@ -186,6 +245,18 @@ def test_the_shape_of_an_answer_depends_on_the_schema_alone():
 
 class TestTheWalkerSeesLeaks:
     """The checks above can fail."""
+
+    def test_gradients_without_noise(self, tainted, view, monkeypatch):
+        monkeypatch.setattr(DiscreteLaplace, "release", lambda self, exact, noise: exact)
+        table = PrivateTable(TABLE, TABLE["readmitted"], PATIENTS, Budget(1.0))
+        table.root().noisy_gradients(table.start_scores((0.0,)), 1)
+        assert leaks(*view) != []
+
+    def test_scores_on_their_handle(self, tainted):
+        table = PrivateTable(TABLE, TABLE["readmitted"], PATIENTS, Budget(1.0))
+        scores = table.start_scores((0.0,))
+        scores.known = scores._of(table)
+        assert leaks(scores) != []
 
     def test_an_answer_without_noise(self, tainted, view, monkeypatch):
         monkeypatch.setattr(Cells, "_release", lambda self, counts, mechanisms: counts)

@@ -49,7 +49,8 @@ class PrivateAdditiveClassifier(_Additive, PrivateClassifier):
     """A private additive model: one curve per feature, added up to log odds.
 
     What each feature does can be looked at (``privet.export.to_svg(model.predictor_)``). Best where
-    features act mostly on their own, and with few of them: the noise grows with their number.
+    features act mostly on their own, and with few of them: the noise grows with their number. Very
+    strong effects are understated: a curve moves by three full steps at most.
 
     Parameters
     ----------

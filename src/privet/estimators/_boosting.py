@@ -24,6 +24,7 @@ from privet.tree import Tree
 
 #: With less, no round is better than a guess.
 SMALLEST = 1e-3
+SMALLEST_ROUND = 2e-5
 MOST_ROUNDS = 1_000
 
 
@@ -46,8 +47,11 @@ class _Boosting(PrivateEstimator):
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         del schema
+        rounds = _whole(self.n_rounds, "n_rounds", MOST_ROUNDS)
+        if rounds is not None and float(self.epsilon) < SMALLEST_ROUND * rounds:
+            raise BudgetError("so small an epsilon cannot be shared by so many rounds")
         return {
-            "n_rounds": _whole(self.n_rounds, "n_rounds", MOST_ROUNDS),
+            "n_rounds": rounds,
             "max_depth": _whole(self.max_depth, "max_depth", 3),
             "n_rows": check_rows(self.n_rows),
             "merge": check_truth(self.merge_tests, "merge_tests"),
@@ -147,12 +151,24 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
 
     def _budget(self) -> Budget:
         budget, rows = super()._budget(), check_rows(self.n_rows)
-        if isinstance(self.schema, Schema) and rows is not None and self.n_rounds == "auto":
+        if (
+            self.ledger is None  # a ledger file of rho could not pay for it
+            and isinstance(self.schema, Schema)
+            and rows is not None
+            and self.n_rounds == "auto"
+        ):
             # A single tree is cheaper in pure epsilon, which implies (epsilon, delta).
-            mass = rows * float(budget.selection_epsilon(budget.limit))
-            classes = len(self.schema.classes or ())
-            if boosting.single_tree_is_better(mass, budget, classes=classes, labels_only=False):
-                return Budget(self.epsilon)
+            classes, pure = len(self.schema.classes or ()), Budget(self.epsilon)
+            if all(
+                boosting.single_tree_is_better(
+                    rows * float(kind.selection_epsilon(kind.limit)),
+                    kind,
+                    classes=classes,
+                    labels_only=False,
+                )
+                for kind in (budget, pure)
+            ):
+                return pure
         return budget
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:

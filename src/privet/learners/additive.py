@@ -22,7 +22,7 @@ from privet.learners._views import make_view
 from privet.learners.whole_trees import less
 from privet.privacy.budget import Amount
 from privet.schema import Numeric
-from privet.tables import Branch, Leaf, PrivateTable, Split, View, pull_deviation
+from privet.tables import Branch, Gradients, Leaf, PrivateTable, Split, View, pull_deviation
 
 #: Part of what is left after the start for the histograms.
 COUNT_SHARE = Fraction(8, 100)
@@ -34,8 +34,8 @@ SWEEPS = {"zCDP": 20, "pure": 5}
 MOST_VISITS = 2_000
 #: How far a curve may move in all, in full steps.
 PATH = 3.0
-#: Curvature per record, as a part of that of equally probable classes.
-CURVATURE = 0.8
+#: Between these the mean curvature of a record's score is believed.
+LEAST_CURVATURE, MOST_CURVATURE = 0.03, 0.2
 #: A bin stands alone if it has so many times the records that noise can pretend to be.
 FULL = 4.0
 
@@ -47,8 +47,6 @@ def learn(table: PrivateTable, *, amount: Amount) -> Ensemble:
     start, amount, _ = (start_of_number if number else start_of_classes)(table, amount)
     features = len(schema.names)
     n_sweeps = min(SWEEPS[budget.accountant], max(MOST_VISITS // features, 3))
-    classes = len(schema.classes or ())
-    curvature = 1.0 if number else CURVATURE * (classes - 1) / classes**2
     counting = amount * COUNT_SHARE
     each = less(amount, counting) / (n_sweeps * features)
     noise = PATH / math.sqrt(n_sweeps) * pull_deviation(schema, budget, each)
@@ -66,9 +64,9 @@ def learn(table: PrivateTable, *, amount: Amount) -> Ensemble:
         reach = max(0.5 * 0.85**sweep, 0.2) if number else 0.0
         for curve in curves:
             cells = root.split([curve.split])
-            pull = cells.noisy_gradients(scores, each, reach=reach).pull
-            weight = curve.counts * curvature + noise
-            step = PATH / n_sweeps * (reach or 1.0) * _quotient(pull, weight[:, None])
+            found = cells.noisy_gradients(scores, each, reach=reach)
+            weight = curve.counts * (1.0 if number else _per_record(found, curve.counts)) + noise
+            step = PATH / n_sweeps * (reach or 1.0) * _quotient(found.pull, weight[:, None])
             step[curve.counts < FULL * noise] = 0.0  # too few to say anything
             curve.values += step
             scores.add(cells, step)
@@ -123,6 +121,13 @@ def join_bins(
         found[-1] += last
     group = [min(place, len(found) - 1) if place >= 0 else len(found) for place in group]
     return (*group, len(found)), np.maximum(np.array([*found, extra]), 0.0)
+
+
+def _per_record(found: Gradients, counts: NDArray[np.float64]) -> float:
+    """Return the mean curvature of a record's score, over all bins: little noise is left of it."""
+    records = max(float(counts.sum()), 1.0) * found.curvature.shape[1]
+    mean = float(found.curvature.sum()) / records
+    return min(max(mean, LEAST_CURVATURE), MOST_CURVATURE)
 
 
 def _quotient(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
