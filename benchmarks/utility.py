@@ -1,19 +1,20 @@
-"""Measure how accurate private trees are on real data sets, next to peers and to no privacy.
+"""Measure how accurate private models are on real data sets, next to peers and to no privacy.
 
 Five stratified, shuffled folds, repeated with the seeds 0, 1, 2, ...; the same folds for all:
 
-* ours: ``PrivateTreeClassifier`` (depth chosen by its rule, and limited to 4) and
-  ``DiffPID3Classifier`` (depth 3);
+* ours: ``PrivateTreeClassifier`` (depth chosen by its rule, and limited to 4; without and with a
+  share of the budget for probabilities), ``PrivateBoostingClassifier`` (with delta, and pure),
+  ``PrivateAdditiveClassifier`` and ``DiffPID3Classifier`` (depth 3);
 * without privacy: scikit-learn's ``DecisionTreeClassifier`` (depth 4 and 6, categories one-hot) and
   ``HistGradientBoostingClassifier``;
-* peers, where they can be imported: diffprivlib's ``DecisionTreeClassifier`` (depth 4) and
-  ``RandomForestClassifier``, interpret's ``DPExplainableBoostingClassifier`` at four learning
-  rates. They need older libraries than ours, hence an environment of their own:
-  ``pip install diffprivlib interpret-core "scikit-learn<1.6" pandas pyarrow``, then
-  ``--peer-python`` with that environment's Python.
+* peers, where they can be imported (see ``_peers.py`` and ``--peer-python``): diffprivlib's
+  ``DecisionTreeClassifier`` (depth 4) and ``RandomForestClassifier``, interpret's
+  ``DPExplainableBoostingClassifier`` at four learning rates.
 
-The data sets are public, so that fits are seeded, to be repeatable. Bounds come from the catalogue,
-categories and classes from the columns' dictionaries: both count as public here.
+Accuracy; where there are two classes the area under the ROC curve (AUC); and where a model has
+probabilities log loss, the slope of a logistic recalibration, and the calibration error.
+
+The data sets are public, so that fits are seeded, to be repeatable.
 
 Run ``python benchmarks/utility.py``; it writes ``utility.csv``, ``utility.md`` and ``utility.png``.
 What the CSV already has for the same library version is kept, and more repeats are added to it.
@@ -24,25 +25,21 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
-import datetime
-import json
 import math
-import platform
-import subprocess
 import sys
 import time
-import tomllib
 import warnings
 import zlib
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
-from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from _catalogue import FOLDER, Data, load, one_hot, schema_of
+from _peers import ask, dp_ebm, probe
+from _report import command, machine, table, versions
 
 SETS = [
     "adult",
@@ -61,12 +58,13 @@ SETS = [
     "diabetes",
 ]
 EBM_SETS = ["adult", "california", "credit"]
-#: Mean accuracy over the 14 sets: what ours must reach, and what it aims at.
+#: Mean accuracy over the 14 sets: what the single tree must reach, and what it aims at.
 BAR = {0.01: 0.71, 0.1: 0.80, 1.0: 0.83}
 AIM = {0.01: 0.74, 0.1: 0.82, 1.0: 0.845}
 FOLDS = 5
 DELTA = 1e-6
 RATES = (0.01, 0.05, 0.2, 0.5)
+PROBABILITY_SHARE = 0.2
 
 
 class Model(NamedTuple):
@@ -75,71 +73,56 @@ class Model(NamedTuple):
     label: str
     packages: tuple[str, ...]
     private: bool = True
+    #: Whether it has probabilities; else they are 0 or 1, and say nothing that its labels do not.
+    probabilities: bool = True
 
 
+_OURS, _DIFFPRIVLIB = ("privet",), ("diffprivlib", "scikit-learn")
 MODELS = {
-    "tree": Model("Privet tree", ("privet",)),
-    "tree-4": Model("Privet tree, depth <= 4", ("privet",)),
-    "diffpid3-3": Model("Privet DiffPID3, depth 3", ("privet",)),
-    "diffprivlib-tree-4": Model("diffprivlib tree, depth 4", ("diffprivlib", "scikit-learn")),
-    "diffprivlib-forest": Model("diffprivlib forest", ("diffprivlib", "scikit-learn")),
+    "tree": Model("Privet tree", _OURS, probabilities=False),
+    "tree-4": Model("Privet tree, depth <= 4", _OURS, probabilities=False),
+    "tree-shares": Model(f"Privet tree, share {PROBABILITY_SHARE:g} for probabilities", _OURS),
+    "boosting-pure": Model("Privet boosting, pure", _OURS),
+    "boosting": Model(f"Privet boosting, delta {DELTA:g}", _OURS),
+    "additive": Model(f"Privet additive, delta {DELTA:g}", _OURS),
+    "diffpid3-3": Model("Privet DiffPID3, depth 3", _OURS),
+    "diffprivlib-tree-4": Model("diffprivlib tree, depth 4", _DIFFPRIVLIB, probabilities=False),
+    "diffprivlib-forest": Model("diffprivlib forest", _DIFFPRIVLIB),
     **{
         f"dpebm-{rate:g}": Model(f"DP-EBM, learning rate {rate:g}", ("interpret-core",))
         for rate in RATES
     },
     "cart-4": Model("no privacy: CART, depth 4", ("scikit-learn",), private=False),
     "cart-6": Model("no privacy: CART, depth 6", ("scikit-learn",), private=False),
-    "boosting": Model("no privacy: boosting", ("scikit-learn",), private=False),
+    "hist-boosting": Model("no privacy: boosting", ("scikit-learn",), private=False),
 }
-OURS = ("tree", "tree-4", "diffpid3-3")
-IMPORTS = {"diffprivlib": "diffprivlib.models", "interpret-core": "interpret.privacy"}
+PEERS = {key for key in MODELS if key.startswith(("diffprivlib", "dpebm"))}
 #: Not a model that runs: the best learning rate per set and epsilon, picked from the results.
 TUNED = "dpebm-tuned"
 LABELS = {key: model.label for key, model in MODELS.items()} | {
     "dpebm-0.01": "DP-EBM, default",
     TUNED: "DP-EBM, rate chosen on the test folds",
 }
-SHOWN = [key for key in LABELS if not key.startswith("dpebm")]
-SHOWN[5:5] = ["dpebm-0.01", TUNED]
+#: The columns of the tables, with the colours (no privacy: dashes) of the lines in the plot.
+SHOWN = {
+    "tree": "C0",
+    "tree-4": None,
+    "tree-shares": None,
+    "boosting-pure": "C9",
+    "boosting": "C3",
+    "additive": "C6",
+    "diffpid3-3": "C4",
+    "diffprivlib-tree-4": "C1",
+    "diffprivlib-forest": "C5",
+    "dpebm-0.01": "C2",
+    TUNED: "C8",
+    "cart-4": ":",
+    "cart-6": "--",
+    "hist-boosting": "-",
+}
 
 
-# The data
-
-
-@dataclass
-class Data:
-    """A data set with what is public about it; classes are numbered."""
-
-    X: pd.DataFrame
-    y: np.ndarray
-    classes: int
-    bounds: dict[str, tuple[float, float]]
-    categories: dict[str, list[str]]
-
-
-def load(folder: Path, name: str) -> Data:
-    info = tomllib.loads((folder / "datasets.toml").read_text(encoding="utf-8"))[name]
-    frame = pd.read_parquet(folder / info["file"])
-    X, y = frame.drop(columns=info["target"]), frame[info["target"]]
-    categories = {column: X[column].cat.categories.tolist() for column in info["categorical"]}
-    bounds = {column: tuple(info["bounds"][column]) for column in X if column not in categories}
-    return Data(X, y.cat.codes.to_numpy(np.int64), len(y.cat.categories), bounds, categories)
-
-
-def one_hot(data: Data) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Return the features as numbers, and their bounds."""
-    columns, low, high = [], [], []
-    for name in data.X:
-        if name in data.bounds:
-            columns.append(data.X[name].to_numpy(np.float64))
-            low.append(data.bounds[name][0])
-            high.append(data.bounds[name][1])
-        else:
-            codes = data.X[name].cat.codes.to_numpy()
-            columns += [(codes == code).astype(float) for code in range(len(data.categories[name]))]
-            low += [0.0] * len(data.categories[name])
-            high += [1.0] * len(data.categories[name])
-    return np.column_stack(columns), (np.array(low), np.array(high))
+# The folds and the models
 
 
 def fold_numbers(data: Data, repeat: int) -> np.ndarray:
@@ -153,33 +136,17 @@ def fold_numbers(data: Data, repeat: int) -> np.ndarray:
     return numbers
 
 
-# The models
-
-
 def make(
     key: str, data: Data, epsilon: float | None, n_rows: int, seed: int
 ) -> tuple[Any, pd.DataFrame | np.ndarray]:
     """Return an unfitted classifier, and the features in the form that it takes."""
-    if key in OURS:
-        from privet import Categorical, DiffPID3Classifier, Numeric, PrivateTreeClassifier, Schema
-
-        features = {
-            name: Numeric(*data.bounds[name])
-            if name in data.bounds
-            else Categorical(data.categories[name])
-            for name in data.X
-        }
-        schema = Schema(features, target="class", classes=range(data.classes))
-        common: dict[str, Any] = {"epsilon": epsilon, "schema": schema, "random_state": seed}
-        if key == "diffpid3-3":
-            return DiffPID3Classifier(max_depth=3, **common), data.X
-        depth = "auto" if key == "tree" else 4
-        return PrivateTreeClassifier(max_depth=depth, n_rows=n_rows, **common), data.X
+    if MODELS[key].packages == _OURS:
+        return make_ours(key, data, epsilon, n_rows, seed), data.X
     if key.startswith("diffprivlib"):
         from diffprivlib import models
 
         X, bounds = one_hot(data)
-        common = {
+        common: dict[str, Any] = {
             "epsilon": epsilon,
             "bounds": bounds,
             "classes": np.arange(data.classes),
@@ -190,19 +157,9 @@ def make(
         # By default trees get consecutive rows, and some of the files are sorted by class.
         return models.RandomForestClassifier(shuffle=True, **common), X
     if key.startswith("dpebm"):
-        from interpret.privacy import DPExplainableBoostingClassifier
-
-        model = DPExplainableBoostingClassifier(
-            feature_names=list(data.X),
-            feature_types=["continuous" if c in data.bounds else "nominal" for c in data.X],
-            privacy_bounds=data.bounds,
-            learning_rate=float(key.removeprefix("dpebm-")),
-            epsilon=epsilon,
-            delta=DELTA,
-            random_state=seed,
-        )
-        return model, data.X.astype(object).to_numpy()
-    if key == "boosting":
+        assert epsilon is not None
+        return dp_ebm(data, epsilon, DELTA, float(key.removeprefix("dpebm-")), seed), data.X
+    if key == "hist-boosting":
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         return HistGradientBoostingClassifier(random_state=seed), data.X
@@ -212,28 +169,82 @@ def make(
     return DecisionTreeClassifier(max_depth=depth, random_state=seed), one_hot(data)[0]
 
 
+def make_ours(key: str, data: Data, epsilon: float | None, n_rows: int, seed: int) -> Any:
+    import privet
+
+    common: dict[str, Any] = {"epsilon": epsilon, "schema": schema_of(data), "random_state": seed}
+    if key == "additive":
+        return privet.PrivateAdditiveClassifier(delta=DELTA, **common)
+    if key == "diffpid3-3":
+        return privet.DiffPID3Classifier(max_depth=3, **common)
+    common["n_rows"] = n_rows
+    if key.startswith("boosting"):
+        delta = None if key == "boosting-pure" else DELTA
+        return privet.PrivateBoostingClassifier(delta=delta, **common)
+    share = PROBABILITY_SHARE if key == "tree-shares" else 0.0
+    depth = 4 if key == "tree-4" else "auto"
+    return privet.PrivateTreeClassifier(max_depth=depth, probability_share=share, **common)
+
+
+# The measures. All are means over folds; NaN where a measure has no meaning.
+
+MEASURES = ("accuracy", "auc", "log_loss", "slope", "ece", "seconds_per_fit")
+
+
 def measure(
     data: Data, key: str, epsilon: float | None, test: np.ndarray, seed: int
-) -> tuple[float, float, float]:
-    """Fit on all other rows; return accuracy, AUC (two classes, else NaN) and seconds of the fit.
-
-    AUC ranks by ``predict_proba``.
-    """
+) -> list[float]:
+    """Fit on all other rows; return the measures."""
     from sklearn.metrics import roc_auc_score
     from threadpoolctl import threadpool_limits
 
     model, X = make(key, data, epsilon, int(np.sum(~test)), seed)
-    train_X, test_X = X[~test], X[test]
+    train_X, test_X, y = X[~test], X[test], data.y[test]
     # Boosting's threads wait by spinning: on a machine with other work, one is faster than two.
-    with threadpool_limits(1, user_api="openmp") if key == "boosting" else contextlib.nullcontext():
+    single = key == "hist-boosting"
+    with threadpool_limits(1, user_api="openmp") if single else contextlib.nullcontext():
         start = time.perf_counter()
         model.fit(train_X, data.y[~test])
         seconds = time.perf_counter() - start
-        accuracy = float(np.mean(model.predict(test_X) == data.y[test]))
-        auc = math.nan
-        if data.classes == 2:
-            auc = float(roc_auc_score(data.y[test], model.predict_proba(test_X)[:, 1]))
-    return accuracy, auc, seconds
+        accuracy = float(np.mean(model.predict(test_X) == y))
+        auc = log_loss = slope = ece = math.nan
+        probabilities = model.predict_proba(test_X)
+    if data.classes == 2:
+        auc = float(roc_auc_score(y, probabilities[:, 1]))
+    if MODELS[key].probabilities:
+        log_loss = mean_log_loss(y, probabilities)
+        ece = calibration_error(y, probabilities)
+        slope = recalibration_slope(y, probabilities) if data.classes == 2 else math.nan
+    return [accuracy, auc, log_loss, slope, ece, seconds]
+
+
+def cut(probabilities: np.ndarray) -> np.ndarray:
+    """Keep probabilities off 0 and 1, where one surprise would be infinitely bad."""
+    return np.clip(probabilities, 0.001, 0.999)
+
+
+def mean_log_loss(y: np.ndarray, probabilities: np.ndarray) -> float:
+    return float(-np.mean(np.log(cut(probabilities)[np.arange(len(y)), y])))
+
+
+def recalibration_slope(y: np.ndarray, probabilities: np.ndarray) -> float:
+    """Fit the classes by their log odds; return the slope: 1 is right, below 1 too sure."""
+    from sklearn.linear_model import LogisticRegression
+
+    p = cut(probabilities[:, 1])
+    odds = np.log(p / (1 - p))
+    if odds[y == 0].max() <= odds[y == 1].min() or odds.min() == odds.max():
+        return math.nan  # perfect order has no finite slope, and one value has none at all
+    found = LogisticRegression(C=1e8, tol=1e-8, max_iter=1000).fit(odds[:, None], y)
+    return float(found.coef_[0, 0])
+
+
+def calibration_error(y: np.ndarray, probabilities: np.ndarray) -> float:
+    """Return the mean gap of confidence and accuracy over 20 bins of the confidence (ECE)."""
+    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == y
+    bins = np.minimum((confidence * 20).astype(int), 19)
+    gaps = np.bincount(bins, weights=confidence - right, minlength=20)
+    return float(np.abs(gaps).sum() / len(y))
 
 
 # The runs: in this process, or in the peers' Python with the same folds
@@ -252,79 +263,23 @@ class Job(NamedTuple):
         return zlib.crc32(repr((*self, fold)).encode()) >> 1
 
 
-def run(folder: Path, jobs: list[Job], folds: dict[int, np.ndarray]) -> Iterator[list[Any]]:
-    """Yield the measurements of each job (all on one set), one triple per fold."""
+_warm: set[str] = set()
+
+
+def run(folder: str, jobs: list[Any], folds: Any) -> Iterator[list[list[float]]]:
+    """Yield the measurements of each job (all on one set and in one repeat), one list per fold."""
+    jobs, folds = [Job(*job) for job in jobs], np.asarray(folds)
     data = load(folder, jobs[0].name)
-    warm: set[str] = set()
     for job in jobs:
-        if job.model in OURS and job.model not in warm:  # so that no time contains compilation
-            measure(data, job.model, job.epsilon, folds[job.repeat] == 0, 0)
-            warm.add(job.model)
+        if job.model not in _warm:  # so that times contain no compilation
+            _warm.add(job.model)
+            few = folds == 0
+            model, X = make(job.model, data, job.epsilon and 1.0, int(np.sum(few)), 0)
+            model.fit(X[few], data.y[few])
         yield [
-            measure(data, job.model, job.epsilon, folds[job.repeat] == fold, job.seed(fold))
+            measure(data, job.model, job.epsilon, folds == fold, job.seed(fold))
             for fold in range(FOLDS)
         ]
-
-
-def run_peer(
-    python: str, folder: Path, jobs: list[Job], folds: dict[int, np.ndarray]
-) -> Iterator[list[Any]]:
-    """Do the same in another Python: the request goes to its input, one line per job comes back."""
-    request = {
-        "data": str(folder),
-        "jobs": jobs,
-        "folds": {repeat: numbers.tolist() for repeat, numbers in folds.items()},
-    }
-    with subprocess.Popen(
-        [python, __file__, "--worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            with process.stdin:
-                json.dump(request, process.stdin)
-            for line in process.stdout:
-                yield json.loads(line)
-        finally:
-            process.kill()
-
-
-def probe(packages: list[str]) -> dict[str, str | None]:
-    """Return the versions of the packages; None for those that cannot be imported."""
-    found: dict[str, str | None] = {}
-    for package in packages:
-        try:
-            import_module(IMPORTS.get(package, package.replace("scikit-learn", "sklearn")))
-            found[package] = version(package)
-        except ImportError as error:
-            print(f"{package} cannot be imported: {error}", file=sys.stderr)
-            found[package] = None
-    return found
-
-
-def probe_peer(python: str, packages: list[str]) -> dict[str, str | None]:
-    answer = subprocess.run(
-        [python, __file__, "--worker"],
-        input=json.dumps({"probe": packages}),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return json.loads(answer.stdout)
-
-
-def worker() -> None:
-    """Answer one request of the main process."""
-    request = json.load(sys.stdin)
-    out = sys.stdout
-    with contextlib.redirect_stdout(sys.stderr):
-        if "probe" in request:
-            print(json.dumps(probe(request["probe"])), file=out)
-            return
-        jobs = [Job(*job) for job in request["jobs"]]
-        folds = {int(repeat): np.array(f) for repeat, f in request["folds"].items()}
-        for measurements in run(Path(request["data"]), jobs, folds):
-            print(json.dumps(measurements), file=out, flush=True)
 
 
 # The results
@@ -332,31 +287,36 @@ def worker() -> None:
 
 @dataclass
 class Row:
-    """Mean results of a model on a set: one line of the CSV."""
+    """Mean results of a model on a set: one line of the CSV. What has no meaning is NaN."""
 
     set: str
     epsilon: float | None
     model: str
-    runs: int
-    accuracy: float
-    accuracy_se: float
-    auc: float
-    seconds_per_fit: float
-    version: str
+    runs: int = 0
+    accuracy: float = 0.0
+    accuracy_se: float = 0.0
+    auc: float = 0.0
+    auc_se: float = 0.0
+    log_loss: float = 0.0
+    slope: float = 0.0
+    ece: float = 0.0
+    seconds_per_fit: float = 0.0
+    version: str = ""
 
-    def add(self, measurements: list[Any]) -> Row:
+    def add(self, measurements: list[list[float]]) -> Row:
         """Return the row with one more repeat."""
-        new = np.array(measurements)
-        total, count = self.runs + len(new), len(new)
-        mean = new.mean(axis=0)
-        old_mean = np.array([self.accuracy, self.auc, self.seconds_per_fit])
-        both = (self.runs * old_mean + count * mean) / total if self.runs else mean
-        squares = self.accuracy_se**2 * self.runs * (self.runs - 1)
-        squares += np.sum((new[:, 0] - mean[0]) ** 2)
-        squares += self.runs * count / total * (mean[0] - old_mean[0]) ** 2
-        error = math.sqrt(squares / (total - 1) / total)
-        key = (self.set, self.epsilon, self.model)
-        return Row(*key, total, float(both[0]), error, float(both[1]), float(both[2]), self.version)
+        new = dict(zip(MEASURES, np.transpose(measurements), strict=True))
+        count, total = len(measurements), self.runs + len(measurements)
+        both: dict[str, float] = {}
+        for name, values in new.items():
+            old, mean = getattr(self, name), float(np.mean(values))
+            both[name] = (self.runs * old + count * mean) / total
+            if name in ("accuracy", "auc"):
+                squares = getattr(self, f"{name}_se") ** 2 * self.runs * (self.runs - 1)
+                squares += float(np.sum((values - mean) ** 2))
+                squares += self.runs * count / total * (mean - old) ** 2
+                both[f"{name}_se"] = math.sqrt(squares / (total - 1) / total)
+        return Row(self.set, self.epsilon, self.model, total, **both, version=self.version)
 
 
 Rows = dict[tuple[str, float | None, str], Row]
@@ -369,7 +329,7 @@ def read_rows(path: Path) -> Rows:
     with path.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             epsilon = float(line["epsilon"]) if line["epsilon"] else None
-            numbers = (float(line[f.name]) for f in fields(Row)[4:8])
+            numbers = (float(line[f.name] or "nan") for f in fields(Row)[4:-1])
             key = (line["set"], epsilon, line["model"])
             rows[key] = Row(*key, int(line["runs"]), *numbers, line["version"])
     return rows
@@ -390,20 +350,28 @@ def write_rows(path: Path, rows: Rows) -> None:
         out = csv.writer(file, lineterminator="\n")
         out.writerow([field.name for field in fields(Row)])
         for row in ordered:
-            cells = ["" if cell is None else cell for cell in astuple(row)]
+            cells = ["" if cell is None or cell != cell else cell for cell in astuple(row)]
             out.writerow([f"{c:.8g}" if isinstance(c, float) else c for c in cells])
     partial.replace(path)
 
 
+def best_rate(rows: Rows, name: str, epsilon: float | None, by: str) -> Row | None:
+    """Return DP-EBM with its best learning rate, where all rates were measured equally often."""
+    rates = [rows.get((name, epsilon, f"dpebm-{rate:g}")) for rate in RATES]
+    found = [row for row in rates if row is not None]
+    if len(found) < len(RATES) or len({row.runs for row in found}) > 1:
+        return None
+    return max(found, key=lambda row: getattr(row, by))
+
+
 def with_tuned(rows: Rows) -> Rows:
-    """Add DP-EBM with its best learning rate, where all rates were measured equally often."""
-    rows = dict(rows)
-    for name, epsilon in {(r.set, r.epsilon) for r in rows.values() if r.model == "dpebm-0.01"}:
-        rates = [rows.get((name, epsilon, f"dpebm-{rate:g}")) for rate in RATES]
-        found = [row for row in rates if row is not None]
-        if len(found) == len(RATES) and len({row.runs for row in found}) == 1:
-            rows[name, epsilon, TUNED] = max(found, key=lambda row: row.accuracy)
-    return rows
+    """Add DP-EBM with the learning rate that is most accurate."""
+    tuned: Rows = {}
+    for name, epsilon in {(row.set, row.epsilon) for row in rows.values()}:
+        best = best_rate(rows, name, epsilon, "accuracy")
+        if best is not None:
+            tuned[name, epsilon, TUNED] = best
+    return rows | tuned
 
 
 def lookup(rows: Rows, name: str, epsilon: float, model: str) -> Row | None:
@@ -416,101 +384,183 @@ def usual_runs(rows: Rows, model: str) -> int:
     return max(set(runs), key=runs.count)
 
 
-def table(head: list[str], lines: list[list[str]]) -> str:
-    rule = ["---"] * len(head)
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *lines]) + "\n"
+# The report
+
+
+def number(row: Row | None, name: str) -> str:
+    """Return a measure of a row as text, with its standard error if it has one."""
+    if row is None or math.isnan(getattr(row, name)):
+        return ""
+    error = getattr(row, f"{name}_se", math.nan)
+    text = f"{getattr(row, name):.{2 if name == 'slope' else 3}f}"
+    return text if math.isnan(error) else f"{text} ± {error:.3f}"
 
 
 def epsilon_tables(rows: Rows, epsilon: float, sets: list[str], models: list[str]) -> str:
-    """Return accuracy, then AUC."""
-
-    def cell(row: Row | None, model: str, auc: bool) -> str:
-        if row is None or (auc and math.isnan(row.auc)):
-            return ""
-        text = f"{row.auc:.3f}" if auc else f"{row.accuracy:.3f} ± {row.accuracy_se:.3f}"
-        return text + (f" [{row.runs}]" if row.runs != usual_runs(rows, model) else "")
-
-    head = ["set"] + [f"{LABELS[model]} [{usual_runs(rows, model)}]" for model in models]
+    """Return three tables: accuracy; AUC; log loss, slope and calibration error."""
     parts = []
-    for auc in (False, True):
-        lines = [
-            [name, *(cell(lookup(rows, name, epsilon, model), model, auc) for model in models)]
-            for name in sets
+    for title, names in {
+        "Accuracy": ("accuracy",),
+        "AUC": ("auc",),
+        "Log loss; slope; ECE": ("log_loss", "slope", "ece"),
+    }.items():
+        lines = []
+        shown = [
+            model
+            for model in models
+            if any(number(lookup(rows, name, epsilon, model), names[0]) for name in sets)
         ]
-        parts.append(table(head, lines))
-    return f"Accuracy:\n\n{parts[0]}\nAUC:\n\n{parts[1]}"
+        for name in sets:
+            line = [name]
+            for model in shown:
+                row = lookup(rows, name, epsilon, model)
+                text = "; ".join(number(row, measure) or "-" for measure in names)
+                if row is None or text.startswith("-"):
+                    line.append("")
+                    continue
+                line.append(text + f" [{row.runs}]" * (row.runs != usual_runs(rows, model)))
+            lines.append(line)
+        head = ["set"] + [f"{LABELS[model]} [{usual_runs(rows, model)}]" for model in shown]
+        parts.append(f"{title}:\n\n{table(head, lines)}")
+    return "\n".join(parts)
 
 
-def mean_table(rows: Rows, epsilons: list[float], sets: list[str], models: list[str]) -> str:
-    """Return the mean accuracy over the sets, of the models that have them all."""
+def mean_of(rows: Rows, epsilon: float, sets: list[str], model: str, name: str) -> str:
+    """Return the mean of a measure over the sets, or nothing if the model lacks one of them."""
+    found = [lookup(rows, set_name, epsilon, model) for set_name in sets]
+    have = [row for row in found if row is not None and not math.isnan(getattr(row, name))]
+    if len(have) < len(sets):
+        return ""
+    text = f"{np.mean([getattr(row, name) for row in have]):.4f}"
+    errors = [getattr(row, f"{name}_se", math.nan) for row in have]
+    if any(math.isnan(error) for error in errors):
+        return text
+    return f"{text} ± {math.sqrt(sum(error**2 for error in errors)) / len(have):.4f}"
+
+
+def mean_table(
+    rows: Rows, epsilons: list[float], sets: list[str], models: list[str], name: str
+) -> str:
+    """Return the mean of a measure over the sets, of the models that have them all."""
     lines = []
     for model in models:
         line = [LABELS[model]]
         for epsilon in epsilons:
-            found = [lookup(rows, name, epsilon, model) for name in sets]
-            have = [row for row in found if row is not None]
-            if len(have) < len(sets):
-                line += ["", ""]
-                continue
-            mean = np.mean([row.accuracy for row in have])
-            error = math.sqrt(sum(row.accuracy_se**2 for row in have)) / len(have)
-            runs = sorted({row.runs for row in have})
-            line.append(f"{mean:.4f} ± {error:.4f}")
-            line.append(str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}")
+            mean = mean_of(rows, epsilon, sets, model, name)
+            found = [lookup(rows, set_name, epsilon, model) for set_name in sets]
+            runs = sorted({row.runs for row in found if row is not None}) if mean else []
+            line += [mean, " to ".join(str(n) for n in dict.fromkeys([*runs[:1], *runs[-1:]]))]
         if any(line[1:]):
             lines.append(line)
-    if sets == SETS:
-        for label, goal in (("our bar", BAR), ("our aim", AIM)):
+    if sets == SETS and name == "accuracy":
+        for label, goal in (("the single tree's bar", BAR), ("the single tree's aim", AIM)):
             goals = [("" if e not in goal else f"{goal[e]:g}", "") for e in epsilons]
             lines.append([label, *(cell for pair in goals for cell in pair)])
-    head = ["mean accuracy"]
+    head = [f"mean {'AUC' if name == 'auc' else name}"]
     for epsilon in epsilons:
         head += [f"epsilon {epsilon:g}", "runs per set"]
     return table(head, lines)
 
 
-def write_report(path: Path, rows: Rows, command: str, notes: list[str]) -> None:
+def share_table(rows: Rows, epsilons: list[float]) -> str:
+    """Return what a share of the budget for probabilities costs and buys, over the 14 sets."""
+    head = ["epsilon"]
+    head += [
+        f"{what}, share {share:g}"
+        for what in ("accuracy", "AUC")
+        for share in (0, PROBABILITY_SHARE)
+    ]
+    head += [f"{what}, share {PROBABILITY_SHARE:g}" for what in ("log loss", "ECE")]
+    lines = []
+    for epsilon in epsilons:
+        cells = [("accuracy", "tree"), ("accuracy", "tree-shares"), ("auc", "tree")]
+        cells += [(name, "tree-shares") for name in ("auc", "log_loss", "ece")]
+        line = [mean_of(rows, epsilon, SETS, model, name) for name, model in cells]
+        lines.append([f"{epsilon:g}", *line])
+    return table(head, lines)
+
+
+def ensemble_table(rows: Rows, epsilon: float) -> str:
+    """Return all measures on the sets where DP-EBM ran, ours next to it."""
+    lines = []
+    for name in EBM_SETS:
+        found: list[tuple[str, Row | None]] = [
+            (LABELS[model], lookup(rows, name, epsilon, model))
+            for model in ("boosting", "additive", "boosting-pure", "tree", "tree-shares")
+        ]
+        found.append((LABELS["dpebm-0.01"], lookup(rows, name, epsilon, "dpebm-0.01")))
+        for by, what in {"accuracy": "accuracy", "auc": "AUC"}.items():
+            best = best_rate(rows, name, epsilon, by)
+            rate = "" if best is None else best.model.removeprefix("dpebm-")
+            found.append((f"DP-EBM, learning rate {rate}: best {what} on the test folds", best))
+        found.append((LABELS["hist-boosting"], lookup(rows, name, epsilon, "hist-boosting")))
+        for label, row in found:
+            if row is not None:
+                cells = [number(row, measure) for measure in MEASURES[:-1]]
+                lines.append([name, label, *cells, str(row.runs)])
+    head = ["set", "", "accuracy", "AUC", "log loss", "slope", "ECE", "runs"]
+    return table(head, lines)
+
+
+def write_report(path: Path, rows: Rows, notes: list[str]) -> None:
     rows = with_tuned(rows)
     epsilons = sorted({row.epsilon for row in rows.values() if row.epsilon is not None})
     sets = in_order({row.set for row in rows.values()})
     models = [key for key in SHOWN if any(model == key for _, _, model in rows)]
-    versions = sorted({row.version for row in rows.values()})
+    measured = sorted({row.version for row in rows.values()})
     text = [
         "# Utility\n",
-        f"Command: `{command}`\n",
-        f"- {datetime.date.today().isoformat()}; Python {platform.python_version()}, "
-        f"numpy {np.__version__}, pandas {pd.__version__}",
-        f"- measured with {'; '.join(versions)}",
+        f"Command: `{command()}`\n",
+        f"- {machine()}",
+        f"- {versions('numpy', 'pandas')}; measured with {'; '.join(measured)}",
         f"- {FOLDS} stratified, shuffled folds, repeated with the seeds 0, 1, 2, ...; the same "
         "folds for all models",
         "- ± is one standard error over the runs (folds x repeats), taken as independent, which "
         "makes it a little too small",
         "- [n] is the number of runs per number: in the head for the column, in a cell if it has "
-        "another; lines of the CSV from earlier commands with the same versions are kept",
+        "another; lines of the CSV from earlier commands with the same versions are kept, some of "
+        "which lack the newer measures (empty, or -)",
         "- public: the catalogue's bounds, the columns' dictionaries (categories, classes), and the"
         " number of training rows (`n_rows`); fits are seeded, as the data are public",
-        "- Privet and diffprivlib: pure epsilon; DP-EBM: epsilon with delta = "
-        f"{DELTA:g}, all else at its defaults",
-        "- one-hot categories for CART and diffprivlib; Privet, DP-EBM and boosting take them as "
-        "they are",
+        "- Privet's trees and diffprivlib: pure epsilon; DP-EBM, and Privet's boosting and additive"
+        f" models unless called pure: epsilon with delta = {DELTA:g}; all else at the defaults",
+        "- one-hot categories for CART and diffprivlib; the others take them as they are",
         "- diffprivlib's forest with `shuffle=True` (its default gives each tree consecutive rows, "
         "and some files are sorted by class); changed after a first run with the default, which "
         "was lower (california, epsilon 1: 0.506) and whose rows were discarded",
         "- chosen after looking at scores on these folds: the depth rules of the tree (developed "
         "on these sets), and the equal shares of its 3+1 structure, which replaced 35/65 after a "
-        "first run of `tree-4` (mean at epsilon 0.1: 0.8028 before, 0.8060 after); no fold was "
-        "held back, so read these as development numbers",
+        "first run of `tree-4` (mean at epsilon 0.1: 0.8028 before, 0.8060 after); rounds, shares "
+        "and switches of boosting and the additive model were developed on most of these sets, "
+        "too; no fold was held back, so read these as development numbers",
         "- AUC ranks by `predict_proba`; a Privet tree spends nothing on probabilities unless asked"
         " to, so its AUC is that of its labels",
+        "- log loss with probabilities cut at 0.001 and 0.999; slope of a logistic regression of "
+        "the classes on the log odds, made on the test fold (1 is right, below 1 is too sure; - "
+        "where a fold is ordered perfectly or knows one value only); ECE over 20 bins of the "
+        "confidence in the predicted class",
         "- DP-EBM's learning rate chosen on the test folds is better than anyone could have "
-        "(best of " + ", ".join(f"{rate:g}" for rate in RATES) + " by accuracy)",
+        "(best of " + ", ".join(f"{rate:g}" for rate in RATES) + "; by accuracy where not said)",
         *(f"- {note}" for note in notes),
     ]
     if set(SETS) <= set(sets):
-        text += [f"\n## Mean over the {len(SETS)} sets\n", mean_table(rows, epsilons, SETS, models)]
+        text += [
+            f"\n## Mean over the {len(SETS)} sets\n",
+            mean_table(rows, epsilons, SETS, models, "accuracy"),
+            mean_table(rows, epsilons, SETS, models, "auc"),
+            "## What a share of the budget for probabilities costs and buys the tree\n",
+            f"Means over the {len(SETS)} sets.\n",
+            share_table(rows, epsilons),
+        ]
+    if 1.0 in epsilons and set(EBM_SETS) <= set(sets):
+        text += [f"## Probabilities at epsilon 1, delta {DELTA:g}\n", ensemble_table(rows, 1.0)]
     ebm = [name for name in sets if any(k == TUNED and s == name for s, _, k in rows)]
     if ebm:
-        text += [f"## Mean over {', '.join(ebm)}\n", mean_table(rows, epsilons, ebm, models)]
+        text += [
+            f"## Mean over {', '.join(ebm)}\n",
+            mean_table(rows, epsilons, ebm, models, "accuracy"),
+            mean_table(rows, epsilons, ebm, models, "auc"),
+        ]
     for epsilon in epsilons:
         text += [f"## Epsilon {epsilon:g}\n", epsilon_tables(rows, epsilon, sets, models)]
     path.write_text("\n".join(text), encoding="utf-8")
@@ -529,24 +579,21 @@ def draw(path: Path, rows: Rows) -> None:
     figure, grid = plt.subplots(
         height, columns, figsize=(3.2 * columns, 2.6 * height), squeeze=False
     )
-    styles = dict(zip(SHOWN, [f"C{i}" for i in (0, 9, 4, 1, 5, 2, 8)] + ["0.3"] * 3, strict=True))
-    dashes = {"cart-4": ":", "cart-6": "--", "boosting": "-"}
     handles: dict[str, Any] = {}
     for panel, name in zip(grid.flat, sets, strict=False):
-        for model, colour in styles.items():
+        for model, style in SHOWN.items():
             found = [row for (s, _, key), row in rows.items() if s == name and key == model]
             found.sort(key=lambda row: row.epsilon or 0)
-            if not found:
+            if not found or style is None:
                 continue
-            if model in dashes:
-                style = {"color": colour, "linestyle": dashes[model], "linewidth": 1}
-                handle = panel.axhline(found[0].accuracy, **style)
+            if found[0].epsilon is None:
+                handle = panel.axhline(found[0].accuracy, color="0.3", linestyle=style, linewidth=1)
             else:
                 handle = panel.errorbar(
                     [row.epsilon for row in found],
                     [row.accuracy for row in found],
                     [row.accuracy_se for row in found],
-                    color=colour, marker="o", markersize=3, linewidth=1.2,
+                    color=style, marker="o", markersize=3, linewidth=1.2,
                 )  # fmt: skip
             handles[LABELS[model]] = handle
         panel.set_xscale("log")
@@ -554,7 +601,10 @@ def draw(path: Path, rows: Rows) -> None:
         panel.tick_params(labelsize=7)
     for panel in grid.flat[len(sets) :]:
         panel.axis("off")
-    grid.flat[len(sets)].legend(handles.values(), handles.keys(), fontsize=7, loc="center left")
+    labels = [LABELS[model] for model in SHOWN if LABELS[model] in handles]
+    grid.flat[len(sets)].legend(
+        [handles[label] for label in labels], labels, fontsize=7, loc="center left"
+    )
     figure.supxlabel("epsilon", fontsize=9)
     figure.supylabel("accuracy (bars: one standard error)", fontsize=9)
     figure.tight_layout()
@@ -564,129 +614,107 @@ def draw(path: Path, rows: Rows) -> None:
 # The command
 
 
-def describe(args: argparse.Namespace) -> str:
-    """Return the command without this machine's paths."""
-    parts = ["python benchmarks/utility.py", f"--repeats {args.repeats}"]
-    parts.append("--epsilon " + " ".join(f"{epsilon:g}" for epsilon in args.epsilon))
-    if args.sets != SETS:
-        parts.append("--sets " + " ".join(args.sets))
-    if args.ebm_sets != EBM_SETS:
-        parts.append("--ebm-sets " + " ".join(args.ebm_sets))
-    if args.models != list(MODELS):
-        parts.append("--models " + " ".join(args.models))
-    if args.peer_python != sys.executable:
-        parts.append("--peer-python PATH")
-    return " ".join(parts + (["--fresh"] if args.fresh else []))
-
-
-def available(args: argparse.Namespace) -> tuple[dict[str, str], set[str], list[str]]:
-    """Return the versions behind each model that can run, the peers, and what cannot run."""
-    packages = {model: MODELS[model].packages for model in args.models}
-    peers = {model for model, needed in packages.items() if set(needed) & set(IMPORTS)}
-    here = probe(sorted({p for model in packages.keys() - peers for p in packages[model]}))
-    there: dict[str, str | None] = {}
-    if peers:
-        there = probe_peer(args.peer_python, sorted({p for m in peers for p in packages[m]}))
-    versions, notes = {}, []
-    for model, needed in packages.items():
-        found = {package: (there if model in peers else here)[package] for package in needed}
-        missing = [package for package, number in found.items() if number is None]
-        if missing:
-            why = f"{', '.join(missing)} cannot be imported"
-            notes.append(f"{MODELS[model].label}: not run, {why}")
-            print(f"skipped {model}: {why} (see --peer-python)")
+def available(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
+    """Return the versions behind each model that can run, and what cannot run."""
+    found: dict[str, str] = {}
+    notes = []
+    for peer in (False, True):
+        models = [model for model in args.models if (model in PEERS) == peer]
+        packages = sorted({package for model in models for package in MODELS[model].packages})
+        if not packages:
+            continue
+        if peer:
+            answers = ask(args.peer_python, "_peers", "probe", packages=packages)
         else:
-            versions[model] = ", ".join(f"{package} {found[package]}" for package in needed)
-    return versions, peers, notes
+            answers = probe(packages)
+        numbers = dict(zip(packages, answers, strict=True))
+        for model in models:
+            needed = {package: numbers[package] for package in MODELS[model].packages}
+            missing = [package for package, number in needed.items() if number is None]
+            if missing:
+                notes.append(f"{LABELS[model]}: not run, {missing[0]} cannot be imported")
+                print(notes[-1], "(see --peer-python)")
+            else:
+                found[model] = ", ".join(f"{package} {n}" for package, n in needed.items())
+    return found, notes
 
 
-def collect(
-    args: argparse.Namespace, rows: Rows, versions: dict[str, str], peers: set[str]
-) -> None:
-    """Run what the rows lack, repeat by repeat, and write them after every set."""
+def collect(args: argparse.Namespace, rows: Rows, found: dict[str, str]) -> None:
+    """Run what the rows lack, repeat by repeat, and write them after every job."""
     path = args.out / "utility.csv"
-    models = set(versions)
     for key in list(rows):
         name, epsilon, model = key
-        asked = name in args.sets and model in models and epsilon in {None, *args.epsilon}
-        stale = model in models and rows[key].version != versions[model]
-        if asked and (args.fresh or stale):
+        asked = name in args.sets and model in found and epsilon in {None, *args.epsilon}
+        if asked and (args.fresh or rows[key].version != found[model]):
             del rows[key]
     for repeat in range(args.repeats):
         for name in args.sets:
-            jobs = [
-                Job(name, model, epsilon, repeat)
-                for model in args.models
-                if model in models and (name in args.ebm_sets or not model.startswith("dpebm"))
-                for epsilon in (args.epsilon if MODELS[model].private else [None])
-            ]
-            blank = (0, 0.0, 0.0, 0.0, 0.0)
-            for job in jobs:
-                key = (name, job.epsilon, job.model)
-                rows.setdefault(key, Row(*key, *blank, versions[job.model]))
-            jobs = [j for j in jobs if rows[name, j.epsilon, j.model].runs <= repeat * FOLDS]
-            start = time.perf_counter()
-            for where in (False, True):
-                todo = [job for job in jobs if (job.model in peers) == where]
+            jobs = []
+            for model in (model for model in args.models if model in found):
+                if model.startswith("dpebm") and name not in args.ebm_sets:
+                    continue
+                for epsilon in args.epsilon if MODELS[model].private else [None]:
+                    key = (name, epsilon, model)
+                    rows.setdefault(key, Row(*key, version=found[model]))
+                    if rows[key].runs <= repeat * FOLDS:
+                        jobs.append(Job(name, model, epsilon, repeat))
+            if jobs:
+                folds = fold_numbers(load(args.data, name), repeat)
+            for peer in (False, True):
+                todo = [job for job in jobs if (job.model in PEERS) == peer]
                 if not todo:
                     continue
-                folds = {repeat: fold_numbers(load(args.data, name), repeat)}
-                if where:
-                    results = run_peer(args.peer_python, args.data, todo, folds)
+                request = {"folder": str(args.data), "jobs": todo, "folds": folds.tolist()}
+                if peer:
+                    results = ask(args.peer_python, "utility", "run", **request)
                 else:
-                    results = run(args.data, todo, folds)
+                    results = run(**request)
                 done = 0
                 for job, measurements in zip(todo, results, strict=False):
                     key = (name, job.epsilon, job.model)
                     rows[key] = rows[key].add(measurements)
                     write_rows(path, {key: row for key, row in rows.items() if row.runs})
                     done += 1
+                    say(repeat, rows[key])
                 if done < len(todo):
                     print(f"{name}: the peers' Python ended after {done} of {len(todo)} jobs")
-            if jobs:
-                took = time.perf_counter() - start
-                print(f"repeat {repeat}, {name}: {took:.1f} s", flush=True)
-                for job in jobs:
-                    row = rows[name, job.epsilon, job.model]
-                    at = "" if job.epsilon is None else f" epsilon {job.epsilon:g}"
-                    print(
-                        f"    {job.model}{at}: {row.accuracy:.3f} ± {row.accuracy_se:.3f} "
-                        f"[{row.runs}], {row.seconds_per_fit:.2f} s per fit",
-                        flush=True,
-                    )
+
+
+def say(repeat: int, row: Row) -> None:
+    at = "" if row.epsilon is None else f" epsilon {row.epsilon:g}"
+    measures = [f"{what} {number(row, what)}" for what in MEASURES[:-1] if number(row, what)]
+    print(
+        f"repeat {repeat}, {row.set}, {row.model}{at}: {', '.join(measures)} [{row.runs}]; "
+        f"{row.seconds_per_fit:.2f} s per fit",
+        flush=True,
+    )
 
 
 def main() -> None:
-    here = Path(__file__).resolve()
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.01, 0.1, 1.0])
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--repeats", type=int, default=4, help="of five folds each")
+    parser.add_argument("--repeats", type=int, default=2, help="of five folds each")
     parser.add_argument("--ebm-sets", nargs="*", default=EBM_SETS, help="where DP-EBM (slow) runs")
     parser.add_argument("--peer-python", default=sys.executable, help="Python that has the peers")
-    parser.add_argument("--data", type=Path, default=here.parents[2] / "shared" / "data")
-    parser.add_argument("--out", type=Path, default=here.parent / "results")
+    parser.add_argument("--data", type=Path, default=FOLDER)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--fresh", action="store_true", help="run again what the CSV has")
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.worker:
-        warnings.simplefilter("ignore")
-        worker()
-        return
     from privet import PrivacyLeakWarning
 
     warnings.simplefilter("ignore", PrivacyLeakWarning)  # fits are seeded on purpose
     args.out.mkdir(parents=True, exist_ok=True)
-    versions, peers, notes = available(args)
+    found, notes = available(args)
     rows = read_rows(args.out / "utility.csv")
     try:
-        collect(args, rows, versions, peers)
+        collect(args, rows, found)
     except KeyboardInterrupt:
         notes.append("the command was interrupted")
     measured = {key: row for key, row in rows.items() if row.runs}
     if measured:
-        write_report(args.out / "utility.md", measured, describe(args), notes)
+        write_report(args.out / "utility.md", measured, notes)
         draw(args.out / "utility.png", measured)
 
 

@@ -203,6 +203,10 @@ def as_codes(
     index: dict[Any, int] = {
         value_key(value, numbers=False): code for code, value in enumerate(values)
     }
+    if isinstance(column, nw.Series):
+        coded = _by_dictionary(column, index, other)
+        if coded is not None:
+            return coded
     items = column.to_list() if isinstance(column, nw.Series) else column.tolist()
     if _is_text(column):
         found = (index.get(item, other) for item in items)
@@ -211,6 +215,29 @@ def as_codes(
             index.get(item if type(item) is str else _known_text(item), other) for item in items
         )
     return np.fromiter(found, dtype=np.intp, count=len(items))
+
+
+def _by_dictionary(
+    column: nw.Series[Any], index: dict[Any, int], other: int
+) -> NDArray[np.intp] | None:
+    """Read text and categories by looking up each distinct value once; None if that fails."""
+    if column.dtype not in (nw.String, nw.Categorical) and not isinstance(column.dtype, nw.Enum):
+        return None
+    try:
+        arrow = column.to_arrow()
+        if not hasattr(arrow.type, "index_type"):
+            arrow = arrow.dictionary_encode()
+        if hasattr(arrow, "combine_chunks"):
+            arrow = arrow.unify_dictionaries().combine_chunks()
+        chunks = arrow.chunks if hasattr(arrow, "chunks") else [arrow]
+        parts = []
+        for chunk in chunks:
+            known = [index.get(_known_text(item), other) for item in chunk.dictionary.to_pylist()]
+            places = chunk.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
+            parts.append(np.array([*known, other], dtype=np.intp)[places])
+    except Exception:  # whatever a library says of a column's values stays unsaid
+        return None
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.intp)
 
 
 def distinct_values(column: nw.Series[Any] | NDArray[Any]) -> list[Value]:

@@ -127,7 +127,7 @@ def _per_record(found: Gradients, counts: NDArray[np.float64]) -> float:
     """Return the mean curvature of a record's score, over all bins: little noise is left of it."""
     records = max(float(counts.sum()), 1.0) * found.curvature.shape[1]
     mean = float(found.curvature.sum()) / records
-    return min(max(mean, LEAST_CURVATURE), MOST_CURVATURE)
+    return float(np.clip(mean, LEAST_CURVATURE, MOST_CURVATURE))
 
 
 def _quotient(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -122,7 +122,7 @@ class _Growth:
         cells, unused = self.table.root(self.view), np.ones((1, len(schema.names)), dtype=bool)
         for _ in range(self.depth):
             counts = cells.noisy_counts(self.share)
-            stop = ~unused.any(axis=1) | (counts < self.enough(unused))
+            stop = ~unused.any(axis=1) | (counts <= self.enough(unused))
             leaf_counts = cells.take(stop).noisy_class_counts(self.share)
             cells, unused = cells.take(~stop), unused[~stop]
             splits = self.choose(cells, unused) if len(cells) else []

@@ -145,7 +145,7 @@ class PrivateTable:
         self.ledger.charge(self.ledger.root, mechanism, f"quantiles of {name}", "the whole table")
         room = _rooms[self]
         grid = fine_grid(numeric)
-        counts = room.engine.grid_counts(name, numeric, grid)
+        counts = room.engine.grid_counts(name, grid)
         below = np.concatenate([[0], np.cumsum(counts)])
         found: list[int] = []
         intervals = [(0, len(counts))]
@@ -620,8 +620,8 @@ class Scores:
     def _reach(self, reach: float) -> float:
         if self._table.schema.classes is not None:
             return self.bound
-        if not 0 < reach <= 1:
-            raise ValueError("residuals of a number need a reach above 0, and at most 1")
+        if not 2**-20 <= reach <= 1:
+            raise ValueError("residuals of a number need a reach from 2^-20 to 1")
         return reach
 
     def __reduce__(self) -> NoReturn:

@@ -1,0 +1,105 @@
+"""Run a function of a benchmark in another Python, which has the peers.
+
+Peers need older libraries than ours, hence an environment of their own:
+``pip install diffprivlib interpret-core "scikit-learn<1.6" pandas pyarrow``, then ``--peer-python``
+with that environment's Python.
+
+The request (module, function, arguments) goes to the other process's input; the function yields,
+and each result comes back as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+from _catalogue import Data, load
+
+#: What to import of a package to know that it works.
+IMPORTS = {
+    "diffprivlib": "diffprivlib.models",
+    "interpret-core": "interpret.privacy",
+    "scikit-learn": "sklearn",
+}
+
+
+def ask(python: str, module: str, function: str, **arguments: Any) -> Iterator[Any]:
+    """Yield what a generator function of a benchmark yields in another Python."""
+    with subprocess.Popen(
+        [python, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            with process.stdin:
+                json.dump([module, function, arguments], process.stdin)
+            for line in process.stdout:
+                yield json.loads(line)
+        finally:
+            process.kill()
+
+
+def probe(packages: list[str]) -> Iterator[str | None]:
+    """Yield the version of each package; None if it cannot be imported."""
+    for package in packages:
+        try:
+            import_module(IMPORTS.get(package, package))
+            yield version(package)
+        except ImportError as error:
+            print(f"{package} cannot be imported: {error}", file=sys.stderr)
+            yield None
+
+
+def dp_ebm(data: Data, epsilon: float, delta: float, rate: float, seed: int | None) -> Any:
+    """Return interpret's private additive model, unfitted, with public bounds of everything."""
+    from interpret import privacy
+
+    common = {
+        "feature_names": list(data.X),
+        "feature_types": ["continuous" if c in data.bounds else "nominal" for c in data.X],
+        "privacy_bounds": data.bounds,
+        "learning_rate": rate,
+        "epsilon": epsilon,
+        "delta": delta,
+        "random_state": seed,
+    }
+    if data.target_bounds is None:
+        return privacy.DPExplainableBoostingClassifier(**common)
+    low, high = data.target_bounds
+    return privacy.DPExplainableBoostingRegressor(
+        privacy_target_min=low, privacy_target_max=high, **common
+    )
+
+
+def time_dp_ebm(
+    folder: str, name: str, epsilon: float, delta: float, repeats: int
+) -> Iterator[tuple[float, float]]:
+    """Yield wall and CPU seconds of DP-EBM fits at its defaults, after a warm-up."""
+    data = load(folder, name)
+    for turn in range(repeats + 1):
+        model = dp_ebm(data, epsilon, delta, 0.01, None)
+        wall, cpu = time.perf_counter(), time.process_time()
+        model.fit(data.X, data.y)
+        if turn:
+            yield time.perf_counter() - wall, time.process_time() - cpu
+
+
+def _answer() -> None:
+    warnings.simplefilter("ignore")
+    module, function, arguments = json.load(sys.stdin)
+    out = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):
+        for result in getattr(import_module(module), function)(**arguments):
+            print(json.dumps(result), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    _answer()
