@@ -172,7 +172,10 @@ class Budget:
             return float(cost.epsilon)
         if self.delta is None:
             return math.inf if cost.rho else 0.0
-        return zcdp_epsilon(float(cost.rho), self.delta)
+        assert self.epsilon is not None
+        found = zcdp_epsilon(float(cost.rho), self.delta)
+        # The search may end an ulp higher for less; what is within the limit is within epsilon.
+        return min(found, float(self.epsilon)) if cost.rho <= self.limit else found
 
     def __str__(self) -> str:
         if self.rho is not None:
