@@ -553,7 +553,7 @@ class Gradients:
 
     Attributes
     ----------
-    pull, curvature : arrays of shape (cells, scores)
+    pull, curvature : array, one row per cell and one column per score
         Sums of first and second derivatives of the loss, in records.
     deviation : float
         Standard deviation of the noise of a pull.
@@ -601,7 +601,7 @@ class Scores:
         Parameters
         ----------
         cells : Cells
-        values : array of shape (cells, scores)
+        values : array, one row per cell and one column per score
         """
         scores = self._of(cells._table)
         if values.shape != (len(cells), scores.shape[1]) or not np.isfinite(values).all():
