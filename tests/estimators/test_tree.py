@@ -237,6 +237,16 @@ class TestRules:
         plan = make_plan(narrow, 50_000, Fraction(1), None, Fraction(0), Budget(1.0))
         assert all(block.width is None for block in plan.blocks)
 
+    def test_beyond_a_million_rows_the_blocks_stay_as_they_are(self):
+        schema = Schema({f"x{j}": Numeric(0, 1) for j in range(14)}, target="y", classes=[0, 1])
+        million, ten = (
+            make_plan(schema, rows, Fraction(1), None, Fraction(0), Budget(1.0))
+            for rows in (10**6, 10**7)
+        )
+        assert million == ten
+        assert [block.depth for block in ten.blocks] == [3, 3, 3]
+        assert ten.blocks[0].width is None
+
 
 @SEEDED
 def test_a_wide_table_fits():

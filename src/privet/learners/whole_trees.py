@@ -30,6 +30,9 @@ QUANTILE_SHARE = Fraction(1, 10)
 #: cost more, because merging makes most of them several times cheaper than this count.
 AFFORDABLE = 4e8
 AFFORDABLE_DEPTH_3 = 1.5e9
+#: Rows up to which these limits hold; the work on rows may grow with the rows beyond, so that more
+#: rows never make a block smaller.
+MANY_ROWS = 1_000_000
 #: Part of a block's budget for choosing the features of its upper levels on wide tables.
 CHOICE_SHARE = Fraction(1, 5)
 
@@ -191,6 +194,7 @@ def affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: fl
     mean = tests / features
     per_test = 1 if classes == 2 else 2 * classes
     budget = AFFORDABLE / per_test
+    rows = min(rows, MANY_ROWS)
     if block.depth < 2:
         return block
     if block.depth == 3:
