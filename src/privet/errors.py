@@ -56,6 +56,10 @@ class ModelFileError(PrivetError, ValueError):
     """A model file is not one of ours, is damaged, or is hostile."""
 
 
+class AuditError(PrivetError, ValueError):
+    """What is to be audited cannot be, or not in this way."""
+
+
 class PrivacyLeakWarning(UserWarning):
     """Something outside the accounting depends on the data or can undo the noise.
 

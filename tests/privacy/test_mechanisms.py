@@ -28,8 +28,9 @@ from privet.privacy import (
     noise_for,
     spread_of,
 )
-from privet.privacy import mechanisms as module
-from privet.privacy.mechanisms import draw_stretch, round_up
+from privet.privacy import stretches as module
+from privet.privacy.mechanisms import round_up
+from privet.privacy.stretches import draw_stretch
 
 SIZE = 4_000
 

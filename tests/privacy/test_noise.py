@@ -12,7 +12,6 @@ import pytest
 from scipy.stats import binom
 
 from privet.privacy import SecureNoise, SeededNoise
-from privet.privacy.noise import below
 
 SIZE = 20_000
 ENDS = np.iinfo(np.int64)
@@ -209,7 +208,7 @@ class TestBits:
 
     @pytest.mark.parametrize("bound", [1, 2, 3, 5, 64])
     def test_below_is_uniform(self, noise, fit, bound):
-        drawn = [below(noise, bound) for _ in range(4_000)]
+        drawn = [noise.below(bound) for _ in range(4_000)]
         assert fit(np.arange(bound), np.full(bound, 1 / bound)).accepts(drawn)
 
     def test_a_modulo_instead_of_rejection_is_rejected(self, noise, fit):

@@ -1,70 +1,19 @@
-"""The exact law of drawn trees, in two ways: replayed along every choice, and enumerated.
+"""The exact law of drawn trees by plain enumeration of all labelled trees.
 
-An oracle replaces the noise: it replays the draw along every branch of its random choices and so
-gives the whole output distribution; plain enumeration of all labelled trees says what it should be.
+What is drawn is followed along every branch of its random choices by the audit's ``law_of``.
 """
 
 import itertools
 import math
 
-import numpy as np
-
-from privet.tables import whole_trees
+from privet.audit import exact
 from privet.tables.splits import Branch, Leaf, Split
 from privet.tables.whole_trees import STOP
 
 
-class Oracle:
-    """A noise source that follows one path of choices and knows its probability."""
-
-    private = True
-
-    def __init__(self, path):
-        self.path = path
-        self.taken = []
-        self.options = []
-        self.log_probability = 0.0
-
-    def pick(self, log_probabilities):
-        step = len(self.taken)
-        chosen = self.path[step] if step < len(self.path) else 0
-        self.taken.append(chosen)
-        self.options.append(len(log_probabilities))
-        self.log_probability += log_probabilities[chosen]
-        return chosen
-
-    def exponential(self, scores, scale):
-        logs = (scores - scores.max()) / scale
-        return self.pick(logs - math.log(np.exp(logs).sum()))
-
-
-def follow_uniform_draws(monkeypatch):
-    """Let oracles follow uniform draws, too."""
-    real = whole_trees.below
-    monkeypatch.setattr(
-        whole_trees,
-        "below",
-        lambda noise, bound: (
-            noise.pick(np.full(bound, -math.log(bound)))
-            if isinstance(noise, Oracle)
-            else real(noise, bound)
-        ),
-    )
-
-
-def law_of(program):
-    """Return the output distribution of a program that takes a noise source."""
-    path, law = [], {}
-    while True:
-        oracle = Oracle(path)
-        answer = program(oracle)
-        law[answer] = law.get(answer, 0.0) + math.exp(oracle.log_probability)
-        path = oracle.taken
-        while path and path[-1] == oracle.options[len(path) - 1] - 1:
-            path = path[:-1]
-        if not path:
-            return law
-        path = [*path[:-1], path[-1] + 1]
+def law_of(sampler):
+    """Return the probabilities of what a sampler draws."""
+    return {drawn: math.exp(log) for drawn, log in exact.law_of(sampler).items()}
 
 
 def offered(menu, feature):

@@ -28,7 +28,7 @@ from privet.tables.losses import HEAVIEST, UNIT, loss_of
 from privet.tables.memory import MemoryEngine
 from privet.tables.whole_trees import Menu
 
-from .enumeration import enumerated, follow_uniform_draws, law_of
+from .enumeration import enumerated, law_of
 
 ALARM = 1e-6
 FEATURES = {"x": Numeric(0, 1, bins=2), "a": Categorical(["u"])}
@@ -412,9 +412,8 @@ def test_questions_about_classes_need_classes():
 # Weighted draws ----------------------------------------------------------------------------------
 
 
-def law_of_trees(table, ask, monkeypatch):
+def law_of_trees(table, ask):
     """Return the law of what a question about drawn trees answers, through the wall."""
-    follow_uniform_draws(monkeypatch)
     room = wall._rooms[table]
 
     def program(noise):
@@ -439,15 +438,13 @@ MENU = Menu((True, False), (3, 2), (0, 1))
 @EACH
 @pytest.mark.parametrize("merge", [True, False])
 @pytest.mark.parametrize("budget", [Budget(1e9), Budget(rho=1e9)], ids=["pure", "zCDP"])
-def test_drawn_trees_weigh_their_records_by_their_pulls(kind, merge, budget, monkeypatch):
+def test_drawn_trees_weigh_their_records_by_their_pulls(kind, merge, budget):
     table = open_table(kind, budget)
     _, scores = scored(table, kind)
     root = table.root()
     amount = Fraction(3, 2)
     law = law_of_trees(
-        table,
-        lambda: root.draw_trees(1, amount, scores=scores, reach=REACH[kind], merge=merge),
-        monkeypatch,
+        table, lambda: root.draw_trees(1, amount, scores=scores, reach=REACH[kind], merge=merge)
     )
     codes, labels, weights = weights_behind(table, scores, kind, *make_rows(9, kind))
     assert len(set(weights.tolist())) > 2
@@ -467,13 +464,13 @@ def test_drawn_trees_weigh_their_records_by_their_pulls(kind, merge, budget, mon
         assert max(abs(math.log(law[(tree,)] / other[tree])) for tree in other) > 1e-3
 
 
-def test_deeper_trees_weigh_their_records_too(monkeypatch):
+def test_deeper_trees_weigh_their_records_too():
     frame, target = make_rows(8, "two", seed=4)
     schema = Schema({"x": FEATURES["x"]}, "y", classes=[0, 1])
     table = PrivateTable(frame[["x"]], target, schema, Budget(1e9))
     _, scores = scored(table, "two")
     root = table.root()
-    law = law_of_trees(table, lambda: root.draw_trees(2, 2, scores=scores), monkeypatch)
+    law = law_of_trees(table, lambda: root.draw_trees(2, 2, scores=scores))
     codes, labels, weights = weights_behind(table, scores, "two", frame.assign(a="u"), target)
     rate = WholeTree(2).rate / HEAVIEST
     expected = enumerated(codes[:1], labels, weights, Menu((True,), (3,), (0,)), 2, 2, rate)
@@ -482,7 +479,7 @@ def test_deeper_trees_weigh_their_records_too(monkeypatch):
         assert math.log(law[(tree,)]) == pytest.approx(math.log(probability), abs=1e-9)
 
 
-def test_each_cell_draws_by_its_own_records_and_amount(monkeypatch):
+def test_each_cell_draws_by_its_own_records_and_amount():
     """Also records without a class weigh nothing, wherever they would lie."""
     frame, target = make_rows(9, "two", seed=2)
     target = target.astype(object)
@@ -492,9 +489,7 @@ def test_each_cell_draws_by_its_own_records_and_amount(monkeypatch):
     by_a = table.root().split([Split(1, (0, 1))])
     amounts = [Fraction(1, 2), Fraction(2)]
     upper = [(0,), (0,)]
-    law = law_of_trees(
-        table, lambda: by_a.draw_trees(1, amounts, scores=scores, upper=upper), monkeypatch
-    )
+    law = law_of_trees(table, lambda: by_a.draw_trees(1, amounts, scores=scores, upper=upper))
     known = np.array([label != "unheard of" for label in target])
     target = np.where(known, target, 0).astype(int)
     codes, labels, weights = weights_behind(table, scores, "two", frame, target)
@@ -592,9 +587,7 @@ def test_no_neighbour_changes_the_gradients_by_more_than_was_paid_for(kind, budg
         ("number", 2, 1, 2, Budget(1e9)),
     ],
 )
-def test_no_neighbour_is_told_apart_by_a_weighted_draw(
-    kind, bins, depth, most, budget, monkeypatch
-):
+def test_no_neighbour_is_told_apart_by_a_weighted_draw(kind, bins, depth, most, budget):
     """Log ratios of all trees lie within a range of epsilon: it bounds pure loss, and zCDP's."""
     features = {"x": Numeric(0, 1, bins=bins)}
     values = [0.2, 0.8, math.nan] if bins == 2 else [0.2, math.nan]
@@ -610,9 +603,7 @@ def test_no_neighbour_is_told_apart_by_a_weighted_draw(
             scores.add(cells, np.array(MORE[kind][: bins + 1]))
             root = table.root()
             laws[records] = law_of_trees(
-                table,
-                lambda: root.draw_trees(depth, amount, scores=scores, reach=REACH[kind]),
-                monkeypatch,
+                table, lambda: root.draw_trees(depth, amount, scores=scores, reach=REACH[kind])
             )
         return laws[records]
 

@@ -1,7 +1,7 @@
 """The law of drawn trees is the one of docs/proofs/whole-trees.md, exactly.
 
-An oracle replaces the noise: it replays the draw along every branch of its random choices and so
-gives the whole output distribution, which is compared with plain enumeration of all labelled trees.
+The audit follows the draw along every branch of its random choices and so gives the whole output
+distribution, which is compared with plain enumeration of all labelled trees.
 """
 
 import itertools
@@ -14,12 +14,7 @@ from scipy import stats
 from privet.privacy import SecureNoise, SeededNoise, WholeTree
 from privet.tables.whole_trees import STOP, Menu, draw_tree
 
-from .enumeration import Oracle, enumerated, follow_uniform_draws, law_of, offered
-
-
-@pytest.fixture(autouse=True)
-def uniform_draws(monkeypatch):
-    follow_uniform_draws(monkeypatch)
+from .enumeration import enumerated, law_of, offered
 
 
 def make_table(seed, rows, sizes, classes, *, weighted=False):
@@ -133,7 +128,7 @@ def test_the_root_of_a_tree_of_depth_three_has_exactly_its_law(
     class FirstChoice(Exception):
         pass
 
-    class Watcher(Oracle):
+    class Watcher:
         def exponential(self, scores, scale):
             logs = (scores - scores.max()) / scale
             seen["law"] = np.exp(logs) / np.exp(logs).sum()
@@ -147,7 +142,7 @@ def test_the_root_of_a_tree_of_depth_three_has_exactly_its_law(
             depth=3,
             rate=rate,
             merge=merge,
-            noise=Watcher([]),
+            noise=Watcher(),
             workers=2,
         )
     codes = tables[0]

@@ -44,6 +44,17 @@ MAY_TOUCH = {
         "estimators",
     },
     "export": {"errors", "schema", "tree", "ensemble", "export", "frames"},
+    "audit": {  # everything, from outside
+        "errors",
+        "schema",
+        "frames",
+        "privacy",
+        "tree",
+        "ensemble",
+        "model",
+        "estimators",
+        "audit",
+    },
     "datasets": {"schema", "tree"},  # tree: the truth behind random records
     "cli": {
         "errors",
@@ -56,6 +67,7 @@ MAY_TOUCH = {
         "estimators",
         "export",
         "datasets",
+        "audit",
         "cli",
         "__version__",
     },

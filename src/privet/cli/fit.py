@@ -125,7 +125,7 @@ def fit(
         "confidence": confidence,
         "calibration": None if calibration is None else str(calibration),
     }
-    estimator = _estimator(learner, public)(epsilon=epsilon, schema=public, ledger=ledger)
+    estimator = estimator_for(learner, public)(epsilon=epsilon, schema=public, ledger=ledger)
     options = {name: value for name, value in given.items() if value is not None}
     strange = sorted(set(options) - set(estimator.get_params()))
     if strange:
@@ -143,7 +143,7 @@ def fit(
         output.print(line, soft_wrap=True)
 
 
-def _estimator(learner: Learner, schema: Schema) -> Any:
+def estimator_for(learner: Learner, schema: Schema) -> Any:
     """Return the learner for a schema's target."""
     from privet import estimators
     from privet.errors import SchemaError

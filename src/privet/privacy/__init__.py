@@ -16,7 +16,7 @@ from privet.privacy.mechanisms import (
     noise_for,
     spread_of,
 )
-from privet.privacy.noise import Noise, SecureNoise, SeededNoise
+from privet.privacy.noise import Noise, SecureNoise, SeededNoise, noise_of
 from privet.privacy.store import Draw, LedgerStore, Reservation
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "WholeTree",
     "exact",
     "noise_for",
+    "noise_of",
     "spread_of",
     "zcdp_epsilon",
 ]

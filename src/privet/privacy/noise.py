@@ -13,22 +13,32 @@ from __future__ import annotations
 
 import os
 import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privet.privacy.stretches import draw_stretch
+
 Integers = NDArray[np.int64]
+T = TypeVar("T")
 
 # OpenDP's samplers take about 10 us per draw and run outside the interpreter lock.
 _THREADS = os.cpu_count() or 1
 _PER_THREAD = 4_096
 
 
+@runtime_checkable
 class Noise(Protocol):
-    """A source of randomness for mechanisms."""
+    """A source of randomness for mechanisms: a few laws to draw from.
+
+    The audit has one more, which follows every outcome of every law (``privet.audit.exact``).
+    """
 
     @property
     def private(self) -> bool:
@@ -46,20 +56,45 @@ class Noise(Protocol):
     def exponential(self, scores: Integers, scale: float) -> int:
         """Return index i with probability proportional to exp(scores[i]/scale)."""
 
+    def grid_point(self, scores: Integers, lengths: Integers, rate: Fraction) -> int:
+        """Return a point of a grid in stretches, with weights ``exp(rate * scores[stretch])``.
+
+        The points are numbered from the start of the first stretch.
+        """
+
+    def below(self, bound: int) -> int:
+        """Return a uniform integer in [0, bound)."""
+
+    def draw(self, sampler: Callable[[Noise], T]) -> T:
+        """Return what a sampler makes of this source; of all its draws, only that is released."""
+
+
+class _Bitwise(ABC):
+    """What fair bits are enough for."""
+
+    @abstractmethod
     def bits(self, count: int) -> int:
         """Return a uniform integer in [0, 2^count)."""
 
+    def grid_point(self, scores: Integers, lengths: Integers, rate: Fraction) -> int:
+        """See :class:`Noise`."""
+        stretch = draw_stretch(scores, lengths, rate, self)
+        return int(np.sum(lengths[:stretch])) + self.below(int(lengths[stretch]))
 
-def below(noise: Noise, bound: int) -> int:
-    """Return a uniform integer in [0, bound), by rejection."""
-    count = (bound - 1).bit_length()
-    while True:
-        drawn = noise.bits(count) if count else 0
-        if drawn < bound:
-            return drawn
+    def below(self, bound: int) -> int:
+        """See :class:`Noise`. By rejection."""
+        count = (bound - 1).bit_length()
+        while True:
+            drawn = self.bits(count) if count else 0
+            if drawn < bound:
+                return drawn
+
+    def draw(self, sampler: Callable[[Any], T]) -> T:
+        """See :class:`Noise`."""
+        return sampler(self)
 
 
-class SecureNoise:
+class SecureNoise(_Bitwise):
     """Exact integer noise from OpenDP's cryptographic samplers."""
 
     private = True
@@ -96,11 +131,11 @@ class SecureNoise:
         return int(np.argmax(scores)) if scale == 0 else _noisy_max(scale, True)(scores.tolist())
 
     def bits(self, count: int) -> int:
-        """See :class:`Noise`."""
+        """Return a uniform integer in [0, 2^count)."""
         return secrets.randbits(count)
 
 
-class SeededNoise:
+class SeededNoise(_Bitwise):
     """Repeatable noise for tests and experiments. It protects nobody."""
 
     private = False
@@ -149,10 +184,17 @@ class SeededNoise:
         return int(np.argmax((scores - scores.max()) + noise))
 
     def bits(self, count: int) -> int:
-        """See :class:`Noise`."""
+        """Return a uniform integer in [0, 2^count)."""
         whole, rest = divmod(count, 8)
         drawn = int.from_bytes(self._generator.bytes(whole + (rest > 0)), "little")
         return drawn >> ((8 - rest) % 8)
+
+
+def noise_of(random_state: Any) -> Noise:
+    """Return cryptographic noise for None, a source as it is, and repeatable noise for a seed."""
+    if random_state is None:
+        return SecureNoise()
+    return random_state if isinstance(random_state, Noise) else SeededNoise(random_state)
 
 
 def _saturating_sum(values: Integers, noise: Integers) -> Integers:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -126,20 +127,19 @@ class MemoryEngine:
             rows: Rows = slice(None)
             if bounds[cell + 1] - bounds[cell] < len(labels):
                 rows = np.sort(order[bounds[cell] : bounds[cell + 1]])
-            drawn.append(
-                draw_tree(
-                    codes[:, rows],
-                    labels[rows],
-                    weights[rows],
-                    Menu(numeric, assignment.view.sizes, tuple(upper[cell])),
-                    classes=n_labels,
-                    depth=depth,
-                    rate=rates[cell] / heaviest,
-                    merge=merge,
-                    noise=noise,
-                    workers=_workers(),
-                )
+            sampler = partial(
+                draw_tree,
+                codes[:, rows],
+                labels[rows],
+                weights[rows],
+                Menu(numeric, assignment.view.sizes, tuple(upper[cell])),
+                classes=n_labels,
+                depth=depth,
+                rate=rates[cell] / heaviest,
+                merge=merge,
+                workers=_workers(),
             )
+            drawn.append(noise.draw(sampler))
         return drawn
 
     def start_scores(self, start: Sequence[float]) -> NDArray[np.float64]:

@@ -37,12 +37,11 @@ from privet.privacy import (
     Quantiles,
     Released,
     Scopes,
-    SecureNoise,
-    SeededNoise,
     TopOf,
     WholeTree,
     exact,
     noise_for,
+    noise_of,
 )
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
@@ -83,9 +82,9 @@ class PrivateTable:
         What is public.
     budget : Budget
         What may be spent on this table.
-    random_state : int, generator or None
+    random_state : int, generator, Noise or None
         None: cryptographic noise. Anything else: repeatable noise that protects nobody, for tests
-        and experiments.
+        and experiments, or an audit's own source of noise.
 
     Examples
     --------
@@ -111,8 +110,7 @@ class PrivateTable:
         self.leaks = leaks_of(schema, budget, random_state)
         for reason in self.leaks:
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=2)
-        noise = SecureNoise() if random_state is None else SeededNoise(random_state)
-        _rooms[self] = _Room(MemoryEngine(features, target, schema), noise)
+        _rooms[self] = _Room(MemoryEngine(features, target, schema), noise_of(random_state))
 
     def root(self, view: View | None = None) -> Cells:
         """Return the whole table as one cell, seen through the schema's bins or another view."""

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.privacy.noise import Noise, below
+from privet.privacy.noise import Noise
 from privet.tables.splits import Branch, Leaf, Sketch, Split
 
 #: Prior probability that a node above the last level is a leaf.
@@ -54,12 +54,12 @@ def draw_tree(
     labels: NDArray[Any],
     weights: NDArray[Any],
     menu: Menu,
+    noise: Noise,
     *,
     classes: int,
     depth: int,
     rate: float,
     merge: bool,
-    noise: Noise,
     workers: int,
 ) -> Sketch:
     """Draw one tree for the records of one cell.
@@ -71,6 +71,7 @@ def draw_tree(
     weights : array of shape (records,)
         Non-negative whole numbers.
     menu : Menu
+    noise : Noise
     classes, depth : int
     rate : float
         The weight of a tree grows by ``exp(rate)`` per unit of correctly classified weight.
@@ -241,7 +242,7 @@ class _Drawing:
         passing = place > k if self.is_numeric[h] else place == k
         code = int(self.occupied[h][k])
         if self.times[test] > 1:
-            code += below(self.noise, int(self.times[test]))
+            code += self.noise.below(int(self.times[test]))
         return self._grow(h, code, rows[~passing], rows[passing], depth)
 
     def _idle_branch(self, idle: NDArray[np.float64], rows: NDArray[Any], depth: int) -> Branch:
@@ -257,7 +258,7 @@ class _Drawing:
         else:
             everyone = []
             nobody = sorted(set(range(size)) - set(found.tolist()))
-        pick = below(self.noise, len(everyone) + len(nobody))
+        pick = self.noise.below(len(everyone) + len(nobody))
         if pick < len(everyone):
             return self._grow(h, everyone[pick], rows[:0], rows, depth)
         return self._grow(h, nobody[pick - len(everyone)], rows, rows[:0], depth)
@@ -285,7 +286,7 @@ class _Drawing:
             labels[code] = self._label(sums.singles[first + k])
             empty[code] = False
         for code in np.flatnonzero(empty).tolist():
-            labels[code] = below(self.noise, self.classes)
+            labels[code] = self.noise.below(self.classes)
         used, children = np.unique(labels, return_inverse=True)
         return Branch(
             Split(self.order[h], tuple(children.tolist())),

@@ -1,0 +1,1 @@
+"""Checks from outside that what the books say is true."""

@@ -1,0 +1,252 @@
+"""``privet audit``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privet.cli.fit import Learner, estimator_for
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from privet.audit.catalogue import Case
+
+#: The exit code if something is not as private as it says.
+FAILED = 3
+
+
+def audit(
+    learner: Annotated[
+        Learner | None, typer.Option(help="Which learner. [default: all of them]")
+    ] = None,
+    epsilon: Annotated[float, typer.Option(help="The epsilon of the fits.")] = 1.0,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Follow all outcomes on small tables (the default).")
+    ] = False,
+    samples: Annotated[
+        int | None, typer.Option(help="Fit so often on two neighbouring tables instead.")
+    ] = None,
+    published: Annotated[
+        bool, typer.Option("--published", help="What published algorithms cost as printed.")
+    ] = False,
+    records: Annotated[
+        int | None, typer.Option(help="With --exact: tables of up to so many records. [default: 2]")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="With --samples: your table, against itself with one record more."),
+    ] = None,
+    schema: Annotated[Path | None, typer.Option(help="With --data: its schema file.")] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="With --samples: keep the runs here, and go on from there.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="How many processes work.")] = 1,
+) -> None:
+    """Try to show that models are less private than their ledgers say."""
+    from rich.console import Console
+
+    from privet.errors import AuditError
+
+    if sum([exact, samples is not None, published]) > 1:
+        raise AuditError("choose one of --exact, --samples and --published")
+    if (data is not None or store is not None) and (samples is None or learner is None):
+        raise AuditError("--data and --store go with --samples and --learner")
+    if (data is None) != (schema is None):
+        raise AuditError("--data and --schema go together")
+    if records is not None and (samples is not None or published or records < 1):
+        raise AuditError("--records goes with --exact and is at least 1")
+    output = Console(highlight=False)
+    if published:
+        _published(output)
+        return
+    if samples is not None:
+        holds = _sampled(output, learner, epsilon, samples, data, schema, store, jobs)
+    else:
+        holds = _exact(output, learner, epsilon, records or 2, jobs)
+    if not holds:
+        raise typer.Exit(FAILED)
+
+
+def _exact(
+    output: Console, learner: Learner | None, epsilon: float, records: int, jobs: int
+) -> bool:
+    from privet.audit.catalogue import cases
+
+    chosen = [case for case in cases(epsilon) if learner is None or case.learner == learner]
+    table = _table(
+        f"All neighbouring tables of up to {records} records",
+        ["learner", "ledger", "found", "outcomes", "fits", "s", "verdict"],
+    )
+    holds = True
+    with _bar() as report:
+        for case in chosen:
+            verdict = case.audit(most_records=records, n_jobs=jobs, progress=report(case.name))
+            holds &= verdict.holds
+            table.add_row(
+                f"{case.learner}: {case.options}",
+                f"{'rho' if verdict.claimed.accountant == 'zCDP' else 'epsilon'} "
+                f"{verdict.claim:.4g}",
+                f"{verdict.found:.4g}",
+                "all" if verdict.exhaustive else "paths",
+                str(verdict.runs),
+                f"{verdict.seconds:.1f}",
+                "[green]holds[/]" if verdict.holds else "[red]does not hold[/]",
+            )
+            if not verdict.holds:
+                output.print(f"[red]{case.name}[/]: {_why(verdict)}", soft_wrap=True)
+    output.print(table)
+    output.print(
+        "found: the largest log ratio of an output's probabilities (rho: the largest Renyi "
+        "divergence by its order) on two tables that differ in one record; outcomes: whether all "
+        "were followed, or some paths. More than the ledger says would be a bug.",
+        soft_wrap=True,
+    )
+    return holds
+
+
+def _why(verdict: Any) -> str:
+    one, other = verdict.worst
+    seen = "; ".join(verdict.remarks) or f"found {verdict.found:.4g}, ledger {verdict.claim:.4g}"
+    return f"{seen}; worst on {list(one)} and {list(other)}".replace("[", r"\[")
+
+
+def _sampled(
+    output: Console,
+    learner: Learner | None,
+    epsilon: float,
+    samples: int,
+    data: Path | None,
+    schema: Path | None,
+    store: Path | None,
+    jobs: int,
+) -> bool:
+    from privet.audit import sample
+
+    table = _table(
+        f"{samples} fits on each of two tables that differ in one record",
+        ["estimator", "claimed", "at least", "could show", "event", "verdict"],
+    )
+    holds = True
+    with _bar() as report:
+        for name, estimator, X, y in _fits(learner, epsilon, data, schema):
+            options: dict[str, Any] = {
+                "runs": samples, "n_jobs": jobs, "store": store, "progress": report(name),
+            }  # fmt: skip
+            found = sample.canary(estimator, X, y, **options)
+            holds &= not found.exceeds(epsilon)
+            table.add_row(
+                name,
+                f"{epsilon:g}" + (f", {found.delta:g}" if found.delta else ""),
+                f"{found.epsilon:.3g}",
+                f"{found.best_possible:.3g}",
+                found.event,
+                "[red]does not hold[/]" if found.exceeds(epsilon) else "nothing found",
+            )
+    output.print(table)
+    output.print(
+        "at least: a lower bound on epsilon at 95 % confidence; could show: the most that so many "
+        "runs can. A small bound proves nothing, one above the claim proves a bug.",
+        soft_wrap=True,
+    )
+    if data is not None:
+        output.print(
+            "[yellow]These numbers are exact statements about your table: treat them as "
+            "sensitive.[/]",
+            soft_wrap=True,
+        )
+    return holds
+
+
+def _fits(
+    learner: Learner | None, epsilon: float, data: Path | None, schema: Path | None
+) -> Iterator[tuple[str, Any, Any, Any]]:
+    """Yield what is fitted, and on which rows: the user's, or a few invented ones."""
+    from privet.cli._files import read_table
+    from privet.schema import Schema
+
+    if data is not None:
+        assert schema is not None
+        assert learner is not None
+        public = Schema.from_toml(schema)
+        model = estimator_for(learner, public)(epsilon=epsilon, schema=public)
+        yield type(model).__name__, model, read_table(data, public), None
+        return
+    for case in _defaults(learner, epsilon):
+        rows, target = few_rows(case.estimator.schema)
+        yield case.name, case.estimator, rows, target
+
+
+def _defaults(learner: Learner | None, epsilon: float) -> Iterator[Case]:
+    """Yield the first case of every estimator."""
+    from privet.audit.catalogue import cases
+
+    seen = set()
+    for case in cases(epsilon):
+        kind = type(case.estimator)
+        if kind not in seen and (learner is None or case.learner == learner):
+            seen.add(kind)
+            yield case
+
+
+def few_rows(schema: Any) -> tuple[Any, Any]:
+    """Return four records of a schema, as columns."""
+    import numpy as np
+
+    from privet.audit.exact import universe
+
+    records = universe(schema)[:1] * 4
+    rows = np.array([record[:-1] for record in records], dtype=object)
+    return rows, np.array([record[-1] for record in records])
+
+
+def _published(output: Console) -> None:
+    from privet.audit.published import counterexamples
+
+    table = _table(
+        "Published calibrations that cost more than their papers say",
+        ["algorithm", "claimed", "found", "times", "tables"],
+    )
+    with _bar() as report:
+        for found in counterexamples():
+            report(found.name)(1, 1)
+            table.add_row(
+                found.name,
+                f"{found.claimed:g}",
+                f"{found.found:.4g}",
+                f"{found.found / found.claimed:.3g}",
+                found.tables,
+            )
+    output.print(table)
+
+
+def _table(title: str, columns: list[str]) -> Any:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column)
+    return table
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
+    """Show progress on a terminal; yield what starts a line of it."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+
+        def start(name: str) -> Callable[[int, int], None]:
+            task = progress.add_task(name, total=None)
+
+            def report(done: int, total: int) -> None:
+                progress.update(task, completed=done, total=total, visible=done < total)
+
+            return report
+
+        yield start

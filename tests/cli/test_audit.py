@@ -1,0 +1,85 @@
+"""``privet audit`` on the terminal."""
+
+import sys
+
+import pyarrow.parquet
+import pytest
+
+from privet.cli import main
+from privet.datasets import PATIENTS, make_patients
+from privet.privacy import DiscreteLaplace
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    def call_main(*arguments):
+        monkeypatch.setattr(sys, "argv", ["privet", "audit", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as caught:
+            main()
+        captured = capsys.readouterr()
+        return caught.value.code or 0, captured.out, captured.err
+
+    monkeypatch.setattr("warnings.showwarning", None)
+    return call_main
+
+
+def test_exact(call):
+    code, out, _ = call("--learner", "sulq", "--records", 1, "--epsilon", 2)
+    assert code == 0
+    assert "sulq: valid" in out
+    assert out.count("holds") == 4
+    assert "does not hold" not in out
+
+
+def test_a_failure_has_its_own_exit_code_and_names_the_tables(call, monkeypatch):
+    real = DiscreteLaplace.scale.fget
+    monkeypatch.setattr(DiscreteLaplace, "scale", property(lambda self: real(self) / 2))
+    code, out, _ = call("--learner", "sulq", "--records", 1)
+    assert code == 3
+    assert "does not hold" in out
+    assert "worst on []" in out
+
+
+def test_samples(call):
+    code, out, _ = call("--learner", "diffpid3", "--samples", 40)
+    assert code == 0
+    assert "DiffPID3Classifier" in out
+    assert "nothing found" in out
+
+
+def test_a_table_of_ones_own(call, tmp_path):
+    import pyarrow as pa
+
+    pyarrow.parquet.write_table(pa.table(make_patients(60, seed=1)), tmp_path / "data.parquet")
+    PATIENTS.to_toml(tmp_path / "schema.toml")
+    options = ["--learner", "diffpid3", "--samples", 20, "--store", tmp_path / "runs"]
+    options += ["--data", tmp_path / "data.parquet", "--schema", tmp_path / "schema.toml"]
+    code, out, _ = call(*options)
+    assert code == 0
+    assert "sensitive" in out
+    assert (tmp_path / "runs").exists()
+    assert call(*options)[0] == 0  # goes on from there
+
+
+def test_published(call):
+    code, out, _ = call("--published")
+    assert code == 0
+    assert "stop rule on exact counts" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (["--exact", "--samples", 5], "choose one"),
+        (["--data", "x.csv"], "--samples and --learner"),
+        (["--learner", "tree", "--samples", 5, "--data", "x.csv"], "go together"),
+        (["--samples", 5, "--records", 1], "--records goes with"),
+        (["--epsilon", "inf"], "finite epsilon"),
+        (["--epsilon", "-1"], "epsilon"),
+    ],
+)
+def test_bad_input_gets_a_clear_error(call, options, match):
+    code, _, error = call(*options)
+    assert code == 2
+    assert match in error
