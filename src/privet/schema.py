@@ -44,6 +44,9 @@ MAX_DRAFT_CATEGORIES = 255
 #: A draft takes a numeric target with at most this many distinct whole values as classes.
 MAX_DRAFT_CLASSES = 20
 
+#: Targets' bounds lie within this, so that scores of many trees can be added up.
+LARGEST_BOUND = 1e150
+
 _DRAFT_NOTE = """\
 # A DRAFT MADE FROM THE DATA. Its bounds, categories and classes were read off single records, so a
 # model fitted with it is not private. Correct every line by what is publicly known (an age lies in
@@ -233,8 +236,10 @@ class Schema:
             low, high = (_number(bound, "a target bound") for bound in self.bounds)
             if not low < high:
                 raise SchemaError("the target's bounds need low < high")
-            if not math.isfinite(high - low):
-                raise SchemaError("the target's bounds are too far apart")
+            if max(abs(low), abs(high)) > LARGEST_BOUND:
+                raise SchemaError(
+                    f"the target's bounds must lie within {LARGEST_BOUND:g}; use a larger unit"
+                )
             bounds = (low, high)
         if self.table is not None and (not isinstance(self.table, str) or not self.table):
             raise SchemaError("the table's name must be non-empty text")

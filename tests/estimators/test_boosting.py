@@ -449,9 +449,10 @@ def test_without_noise_odd_tables_fit_too():
             assert np.isfinite(model.predictor_.predict_value(table)).all(), case
 
 
-def test_bounds_too_far_apart_are_refused_by_the_schema():
-    with pytest.raises(SchemaError):
-        Schema({"a": Numeric(0, 1)}, "y", bounds=(-1e308, 1e308))
+@pytest.mark.parametrize("bounds", [(-1e308, 1e308), (0, 1e307)])
+def test_bounds_too_far_apart_are_refused_by_the_schema(bounds):
+    with pytest.raises(SchemaError, match="larger unit"):
+        Schema({"a": Numeric(0, 1)}, "y", bounds=bounds)
 
 
 # Files -------------------------------------------------------------------------------------------
