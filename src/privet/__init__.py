@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         PrivateBoostingClassifier,
         PrivateBoostingRegressor,
         PrivateTreeClassifier,
+        PrivaTreeClassifier,
         SulqID3Classifier,
     )
     from privet.model import Model, PrivacyCard, load
@@ -45,6 +46,7 @@ _HOME = {
     "Numeric": "privet.schema",
     "PrivacyCard": "privet.model",
     "PrivacyLeakWarning": "privet.errors",
+    "PrivaTreeClassifier": "privet.estimators",
     "PrivateAdditiveClassifier": "privet.estimators",
     "PrivateAdditiveRegressor": "privet.estimators",
     "PrivateBoostingClassifier": "privet.estimators",
@@ -70,6 +72,7 @@ __all__ = [
     "LedgerStore",
     "Model",
     "Numeric",
+    "PrivaTreeClassifier",
     "PrivacyCard",
     "PrivacyLeakWarning",
     "PrivateAdditiveClassifier",

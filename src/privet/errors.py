@@ -67,5 +67,9 @@ class PrivacyLeakWarning(UserWarning):
     """
 
 
+class PublishedCostWarning(UserWarning):
+    """A published calibration costs more than its paper counts; the message names both numbers."""
+
+
 class ColumnTypeWarning(UserWarning):
     """A column's type is not the one the schema suggests; its values are read by a stated rule."""

@@ -142,8 +142,10 @@ QUESTIONS = {
         MIXED, lambda t: t.root().choose_splits(Multiway(), ClippedEntropy(0.05, 2), 1, FREE),
     ),
     "features": (MIXED, lambda t: t.root().choose_features(1, 1)),
-    "median": (NUMBERS, lambda t: t.quantiles(0, 1, 1)),
-    "quartiles": (NUMBERS, lambda t: t.quantiles(0, 2, 1)),
+    "median": (NUMBERS, lambda t: t.quantiles(0, 2, 1)),
+    "quartiles": (NUMBERS, lambda t: t.quantiles(0, 4, 1)),
+    "thirds": (NUMBERS, lambda t: t.quantiles(0, 3, 1)),
+    "label": (ONE, lambda t: t.root().choose_labels(1)),
     "tree": (MIXED, lambda t: t.root().draw_trees(1, 1)),
     "two blocks": (
         ONE, lambda t: whole_trees.grow(

@@ -11,6 +11,7 @@ from privet import (
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivateTreeClassifier,
+    PrivaTreeClassifier,
     SulqID3Classifier,
 )
 
@@ -22,6 +23,7 @@ ESTIMATORS = [
     DiffPID3Classifier(epsilon=1000.0, criterion="gini", random_state=0),
     SulqID3Classifier(epsilon=1000.0, max_depth=2),
     DiffPC45Classifier(epsilon=1000.0, random_state=0),
+    PrivaTreeClassifier(epsilon=1000.0),
     PrivateTreeClassifier(epsilon=1000.0),
     PrivateTreeClassifier(epsilon=1000.0, random_state=0),
     PrivateBoostingClassifier(epsilon=1000.0, random_state=0),

@@ -15,6 +15,7 @@ from privet.estimators import (
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivateTreeClassifier,
+    PrivaTreeClassifier,
     SulqID3Classifier,
 )
 from privet.schema import Categorical, Numeric, Schema
@@ -88,6 +89,7 @@ def cases(epsilon: float = 1.0) -> Iterator[Case]:
     yield from _trees(epsilon)
     yield from _added(epsilon)
     yield from _friedman_schuster(epsilon)
+    yield from _privatree(epsilon)
 
 
 def _trees(epsilon: float) -> Iterator[Case]:
@@ -154,3 +156,21 @@ def _friedman_schuster(epsilon: float) -> Iterator[Case]:
         yield Case(
             "diffpc45", f"depth 2, {calibration}", DiffPC45Classifier(**pruned), {"paths": 12}
         )
+
+
+def _privatree(epsilon: float) -> Iterator[Case]:
+    def case(options: str, schema: Schema, how: dict[str, Any] | None = None, **given: Any) -> Case:
+        shared = {"max_depth": 1, "max_bins": 2, "n_rows": 9, "leaf_error": 0.5, **given}
+        return Case("privatree", options, PrivaTreeClassifier(epsilon, schema, **shared), how or {})
+
+    yield case("select", MIXED)
+    yield case("select, paid count", ONE, n_rows=None)
+    yield case("select, three classes", THREE_CLASSES)
+    yield case("select, depth 2", TWO, {"paths": 12}, max_depth=2)
+    yield case("select, quantiles", NUMERIC, {"paths": 12}, binning="quantile", max_bins=3)
+    yield case("histograms", MIXED, {"most_outcomes": 2}, split="histogram")
+    yield case("histograms, depth 2", TWO, {"paths": 12}, split="histogram", max_depth=2)
+    yield case(
+        "histograms, published", MIXED, {"paths": 12}, split="histogram", calibration="published",
+        binning="quantile",
+    )  # fmt: skip

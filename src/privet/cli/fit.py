@@ -21,6 +21,7 @@ class Learner(StrEnum):
     diffpc45 = "diffpc45"
     diffpid3 = "diffpid3"
     sulq = "sulq"
+    privatree = "privatree"
 
 
 class Aim(StrEnum):
@@ -35,6 +36,21 @@ class Calibration(StrEnum):
 
     valid = "valid"
     published = "published"
+
+
+class Binning(StrEnum):
+    """Where PrivaTree's bins end."""
+
+    auto = "auto"
+    quantile = "quantile"
+    uniform = "uniform"
+
+
+class SplitBy(StrEnum):
+    """How PrivaTree splits."""
+
+    select = "select"
+    histogram = "histogram"
 
 
 class CriterionName(StrEnum):
@@ -62,7 +78,9 @@ def fit(
     ] = Learner.tree,
     max_depth: Annotated[
         int | None,
-        typer.Option(help="Most tests on a path. [default: tree, boosting: automatic; else 5]"),
+        typer.Option(
+            help="Most tests on a path. [default: tree, boosting: automatic; privatree: 4; else 5]"
+        ),
     ] = None,
     n_rounds: Annotated[
         int | None, typer.Option(help="boosting: how many trees. [default: automatic]")
@@ -72,7 +90,9 @@ def fit(
     ] = None,
     n_rows: Annotated[
         int | None,
-        typer.Option(help="tree, boosting: the number of rows, if public; else a count is bought."),
+        typer.Option(
+            help="tree, boosting, privatree: the number of rows, if public; else a count is bought."
+        ),
     ] = None,
     probability_share: Annotated[
         float | None,
@@ -92,7 +112,18 @@ def fit(
     ] = None,
     calibration: Annotated[
         Calibration | None,
-        typer.Option(help="diffpid3, diffpc45, sulq: spend as the paper does. [default: valid]"),
+        typer.Option(
+            help="diffpid3, diffpc45, sulq, privatree: spend as the paper does. [default: valid]"
+        ),
+    ] = None,
+    binning: Annotated[
+        Binning | None, typer.Option(help="privatree: where bins end. [default: auto]")
+    ] = None,
+    split: Annotated[
+        SplitBy | None, typer.Option(help="privatree: how nodes are split. [default: select]")
+    ] = None,
+    max_bins: Annotated[
+        int | None, typer.Option(help="privatree: bins of a number. [default: automatic]")
     ] = None,
     out: Annotated[Path, typer.Option(help="The model file to write.")] = Path("model.json"),
     ledger: Annotated[
@@ -124,6 +155,9 @@ def fit(
         "n_max": n_max,
         "confidence": confidence,
         "calibration": None if calibration is None else str(calibration),
+        "binning": None if binning is None else str(binning),
+        "split": None if split is None else str(split),
+        "max_bins": max_bins,
     }
     estimator = estimator_for(learner, public)(epsilon=epsilon, schema=public, ledger=ledger)
     options = {name: value for name, value in given.items() if value is not None}
@@ -156,6 +190,7 @@ def estimator_for(learner: Learner, schema: Schema) -> Any:
             Learner.diffpc45: estimators.DiffPC45Classifier,
             Learner.diffpid3: estimators.DiffPID3Classifier,
             Learner.sulq: estimators.SulqID3Classifier,
+            Learner.privatree: estimators.PrivaTreeClassifier,
         }[learner]
     if learner not in (Learner.boosting, Learner.additive):
         raise SchemaError(

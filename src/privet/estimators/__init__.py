@@ -7,11 +7,13 @@ from privet.estimators._friedman_schuster import (
     DiffPID3Classifier,
     SulqID3Classifier,
 )
+from privet.estimators._privatree import PrivaTreeClassifier
 from privet.estimators._tree import PrivateTreeClassifier
 
 __all__ = [
     "DiffPC45Classifier",
     "DiffPID3Classifier",
+    "PrivaTreeClassifier",
     "PrivateAdditiveClassifier",
     "PrivateAdditiveRegressor",
     "PrivateBoostingClassifier",

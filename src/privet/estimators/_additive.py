@@ -34,7 +34,8 @@ class _Additive(PrivateEstimator):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _budget(self) -> Budget:
+    def _budget(self, schema: Schema) -> Budget:
+        del schema
         return Budget(self.epsilon, delta=self.delta)
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:

@@ -55,8 +55,9 @@ class PrivateEstimator(BaseEstimator):
     def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
         """Learn what will be published, within the table's budget."""
 
-    def _budget(self) -> Budget:
+    def _budget(self, schema: Schema) -> Budget:
         """Return what one fit may spend."""
+        del schema
         return Budget(self.epsilon)
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -73,12 +74,13 @@ class PrivateEstimator(BaseEstimator):
         -------
         self
         """
-        budget = self._budget()
+        Budget(self.epsilon)  # nonsense is refused before anything else
         store = _open_store(self.ledger)
         columns = Columns.of(X)
         y = self._target(X, y)
         schema = self._schema(X, y, columns)
         options = self._check_parameters(schema)
+        budget = self._budget(schema)
         table = PrivateTable(X, y, schema, budget, random_state=self.random_state)
         reservation = None
         if store is not None:

@@ -39,7 +39,8 @@ class _Boosting(PrivateEstimator):
     n_rows: int | None
     merge_tests: bool
 
-    def _budget(self) -> Budget:
+    def _budget(self, schema: Schema) -> Budget:
+        del schema
         budget = Budget(self.epsilon, delta=self.delta)
         if float(self.epsilon) < SMALLEST:
             raise BudgetError(f"epsilon must be at least {SMALLEST}")
@@ -149,16 +150,15 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _budget(self) -> Budget:
-        budget, rows = super()._budget(), check_rows(self.n_rows)
+    def _budget(self, schema: Schema) -> Budget:
+        budget, rows = super()._budget(schema), check_rows(self.n_rows)
         if (
             self.ledger is None  # a ledger file of rho could not pay for it
-            and isinstance(self.schema, Schema)
             and rows is not None
             and self.n_rounds == "auto"
         ):
             # A single tree is cheaper in pure epsilon, which implies (epsilon, delta).
-            classes, pure = len(self.schema.classes or ()), Budget(self.epsilon)
+            classes, pure = len(schema.classes or ()), Budget(self.epsilon)
             if all(
                 boosting.single_tree_is_better(
                     rows * float(kind.selection_epsilon(kind.limit)),

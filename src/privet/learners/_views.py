@@ -45,7 +45,7 @@ def make_view(
             continue
         points = set(scale_cuts(feature, grid, halvings))
         if quantiles is not None:
-            points |= set(table.quantiles(j, QUANTILE_LEVELS, quantiles / n_numeric(schema)))
+            points |= set(table.quantiles(j, 2**QUANTILE_LEVELS, quantiles / n_numeric(schema)))
         cuts.append(tuple(sorted(points)))
     return View(schema, tuple(cuts))
 

@@ -264,31 +264,44 @@ class TopOf(Selection):
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Medians, and medians of the parts between them, level by level.
+    """The cuts that divide records into equal parts: the middle one first, then on either side.
 
     Parameters
     ----------
-    levels : int
-        How often the parts are halved; each level has the ``levels``-th part of epsilon, since its
-        parts are disjoint.
+    parts : int
+        How many parts. The cuts are found in levels, each of which has an equal part of epsilon,
+        since what lies between the cuts of the levels above is disjoint.
     epsilon : Fraction
         The cost of all levels.
     """
 
-    levels: int
+    parts: int
     epsilon: Amount
 
     name = "exponential mechanism on a grid, level by level"
 
+    def __post_init__(self) -> None:
+        if self.parts < 2:
+            raise BudgetError("quantiles divide into at least two parts")
+
     @property
-    def median(self) -> GridExponential:
-        """The mechanism of one median: ``-abs(left - right)`` changes by -1 to 1."""
-        return GridExponential(spread_of(1, monotone=False), self.epsilon / self.levels)
+    def levels(self) -> int:
+        """How many levels there are."""
+        return (self.parts - 1).bit_length()
+
+    def cut(self, left: int, right: int) -> GridExponential:
+        """Return the mechanism of a cut that leaves ``left`` parts on its left.
+
+        With a and b for the parts, the score ``-abs(b * below - a * above)`` changes by at most
+        the larger of both when a record is added, up or down.
+        """
+        spread = spread_of(max(left, right), monotone=False)
+        return GridExponential(spread, self.epsilon / self.levels)
 
     @property
     def cost(self) -> Cost:
         """What one record pays for all levels."""
-        return Cost(self.epsilon, self.median.cost.rho * self.levels)
+        return Cost(self.epsilon, self.cut(1, 1).cost.rho * self.levels)
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,28 @@
 """The wall between rows and everything else. See ``table``."""
 
-from privet.tables.splits import Branch, Given, Leaf, Multiway, Sketch, Split, Thresholds
+from privet.tables.splits import (
+    Binary,
+    Branch,
+    Given,
+    Leaf,
+    Multiway,
+    Ordered,
+    Sketch,
+    Split,
+    Thresholds,
+)
 from privet.tables.table import Cells, Gradients, PrivateTable, Scores, pull_deviation
 from privet.tables.views import View
 
 __all__ = [
+    "Binary",
     "Branch",
     "Cells",
     "Given",
     "Gradients",
     "Leaf",
     "Multiway",
+    "Ordered",
     "PrivateTable",
     "Scores",
     "Sketch",

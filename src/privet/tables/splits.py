@@ -156,6 +156,103 @@ class Given:
         return Multiway().split(feature, option, cell, view)
 
 
+@dataclass(frozen=True, eq=False)
+class Binary:
+    """A public list of ways to divide a feature's codes in two, the same for all cells.
+
+    Parameters
+    ----------
+    sides : sequence of bool arrays of shape (options, codes), one for every feature
+        Which codes go to the second child.
+    """
+
+    sides: Sequence[NDArray[np.bool_]]
+
+    def options(self, feature: int, view: View) -> int:
+        """See :class:`Candidates`."""
+        del view
+        return len(self.sides[feature])
+
+    def mass(self, feature: int, view: View) -> int:
+        """See :class:`Candidates`."""
+        del feature, view
+        return 1
+
+    def losses(
+        self, feature: int, counts: NDArray[Any], criterion: Criterion, cells: range
+    ) -> NDArray[np.int64]:
+        """See :class:`Candidates`."""
+        del cells
+        return _two_sided(self.sides[feature].astype(np.int64), counts, criterion)
+
+    def split(self, feature: int, option: int, cell: int, view: View) -> Split:
+        """See :class:`Candidates`."""
+        del cell, view
+        return _two_children(feature, self.sides[feature][option])
+
+
+@dataclass(frozen=True, eq=False)
+class Ordered:
+    """As :class:`Binary`, but for some features every cell has a released order of the codes.
+
+    Those offer to cut their order in two at every place.
+
+    Parameters
+    ----------
+    others : Binary
+        What the other features offer.
+    orders : mapping from features to int arrays of shape (cells, codes)
+    """
+
+    others: Binary
+    orders: Mapping[int, NDArray[np.intp]]
+
+    def options(self, feature: int, view: View) -> int:
+        """See :class:`Candidates`."""
+        if feature in self.orders:
+            return view.sizes[feature] - 1
+        return self.others.options(feature, view)
+
+    def mass(self, feature: int, view: View) -> int:
+        """See :class:`Candidates`."""
+        return self.others.mass(feature, view)
+
+    def losses(
+        self, feature: int, counts: NDArray[Any], criterion: Criterion, cells: range
+    ) -> NDArray[np.int64]:
+        """See :class:`Candidates`."""
+        if feature not in self.orders:
+            return self.others.losses(feature, counts, criterion, cells)
+        order = self.orders[feature][cells.start : cells.stop]
+        sorted_counts = np.take_along_axis(np.asarray(counts, np.int64), order[:, :, None], axis=1)
+        below = np.cumsum(sorted_counts, axis=1)
+        left = below[:, :-1]
+        return np.asarray(criterion.losses(left) + criterion.losses(below[:, -1:] - left))
+
+    def split(self, feature: int, option: int, cell: int, view: View) -> Split:
+        """See :class:`Candidates`."""
+        if feature not in self.orders:
+            return self.others.split(feature, option, cell, view)
+        order = self.orders[feature][cell]
+        second = np.zeros(len(order), dtype=bool)
+        second[order[option + 1 :]] = True
+        return _two_children(feature, second)
+
+
+def _two_sided(
+    sides: NDArray[np.int64], counts: NDArray[Any], criterion: Criterion
+) -> NDArray[np.int64]:
+    counts = np.asarray(counts, dtype=np.int64)
+    right = np.einsum("oc,nck->nok", sides, counts)
+    left = counts.sum(axis=1)[:, None, :] - right
+    return np.asarray(criterion.losses(left) + criterion.losses(right))
+
+
+def _two_children(feature: int, second: NDArray[np.bool_]) -> Split:
+    """Return a split in two; the first child has the first code."""
+    return Split(feature, tuple((second ^ second[0]).astype(int).tolist()))
+
+
 def best_correct(counts: NDArray[Any], numeric: bool) -> NDArray[np.int64]:
     """Return how many records the best tree of depth 1 on a feature classifies correctly.
 

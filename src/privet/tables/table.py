@@ -121,42 +121,69 @@ class PrivateTable:
         """Give every record the same public score, or one per class. Free."""
         return Scores(self, start)
 
-    def quantiles(self, feature: int, levels: int, amount: Amount) -> tuple[float, ...]:
-        """Return up to ``2^levels - 1`` private quantiles of a numeric feature, in order.
+    def quantiles(self, feature: int, parts: int, amount: Amount) -> tuple[float, ...]:
+        """Return private cuts that divide the records of a numeric feature into equal parts.
 
-        Medians of medians (Kaplan, Schnapp & Stemmer 2022), each drawn from a public grid: half of
-        its points evenly spaced, half at even ratios towards the lower bound (or towards zero, if
-        that lies within), so that heavy tails do not hide the rest.
+        The middle cut first, then those on either side (Kaplan, Schnapp & Stemmer 2022), each drawn
+        from a public grid: half of its points evenly spaced, half at even ratios towards the lower
+        bound (or towards zero, if that lies within), so that heavy tails do not hide the rest.
+        There are fewer cuts where the grid has no room for more.
 
         Privacy
         -------
-        Each level asks every interval for its median: the exponential mechanism on
-        ``-abs(left - right)``, whose changes lie in [-1, 1]. Intervals are disjoint, so a level
-        costs a ``levels``-th part of the amount (docs/proofs/questions.md).
+        Each level asks every interval for its middle cut: the exponential mechanism on
+        ``-abs(b * below - a * above)`` for a parts below and b parts above, whose changes lie
+        within the larger of a and b. Intervals are disjoint, so a level costs an equal part of the
+        amount (docs/proofs/questions.md).
         """
-        name = self.schema.names[feature]
-        numeric = self.schema.features[name]
-        if not isinstance(numeric, Numeric):
-            raise ValueError("only numeric features have quantiles")
+        name, numeric = self._numeric(feature)
+        levels = Quantiles(parts, 1).levels
         each = self.ledger.budget.selection_epsilon(exact(amount) / levels)
-        mechanism = Quantiles(levels, each * levels)
+        mechanism = Quantiles(parts, each * levels)
         self.ledger.charge(self.ledger.root, mechanism, f"quantiles of {name}", "the whole table")
         room = _rooms[self]
         grid = fine_grid(numeric)
         counts = room.engine.grid_counts(name, grid)
         below = np.concatenate([[0], np.cumsum(counts)])
         found: list[int] = []
-        intervals = [(0, len(counts))]
-        for _ in range(levels):
-            parts = []
-            for start, stop in intervals:
-                if stop - start < 2:
+        intervals = [(0, len(counts), parts)]
+        while intervals:
+            rest = []
+            for start, stop, share in intervals:
+                if stop - start < 2 or share < 2:
                     continue
-                middle = _median(below, start, stop, mechanism.median, room.noise)
-                found.append(middle)
-                parts += [(start, middle), (middle, stop)]
-            intervals = parts
+                left = share // 2
+                point = _cut(below, start, stop, left, share - left, mechanism, room.noise)
+                found.append(point)
+                rest += [(start, point, left), (point, stop, share - left)]
+            intervals = rest
         return tuple(float(grid[point - 1]) for point in sorted(found))
+
+    def leaking_quantiles(self, feature: int, parts: int) -> tuple[float, ...]:
+        """Return the cuts without noise, for studies: the table is marked as leaking from now on.
+
+        Nothing is charged, since no budget pays for it.
+        """
+        name, numeric = self._numeric(feature)
+        reason = (
+            "quantiles of the features were taken without noise, so cut points depend on single "
+            "records; use binning='quantile' for anything that is published"
+        )
+        if reason not in self.leaks:
+            self.leaks = (*self.leaks, reason)
+            warnings.warn(reason, PrivacyLeakWarning, stacklevel=2)
+        grid = fine_grid(numeric)
+        below = np.cumsum(_rooms[self].engine.grid_counts(name, grid))
+        ranks = below[-1] * np.arange(1, parts) / parts
+        points = np.searchsorted(below, ranks)
+        return tuple(sorted({float(grid[min(point, len(grid) - 1)]) for point in points.tolist()}))
+
+    def _numeric(self, feature: int) -> tuple[str, Numeric]:
+        name = self.schema.names[feature]
+        numeric = self.schema.features[name]
+        if not isinstance(numeric, Numeric):
+            raise ValueError("only numeric features have quantiles")
+        return name, numeric
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a private table cannot be pickled or copied: its rows stay where they are")
@@ -269,6 +296,23 @@ class Cells:
         self._charge(mechanisms, "how many records of each class")
         counts = _rooms[self._table].engine.class_counts(_assignments[self])
         return self._release(counts, mechanisms)
+
+    def choose_labels(self, amount: Amount) -> list[int]:
+        """Return for every cell a class that is frequent there, by its place in the schema.
+
+        Privacy
+        -------
+        Permute-and-flip (pure budgets) or the exponential mechanism on the class counts, of which
+        a record raises one by one: spread 1; costs the amount (docs/proofs/questions.md).
+        """
+        self._need_classes()
+        select = PermuteAndFlip if self._budget.accountant == "pure" else Exponential
+        (each,) = self._epsilons(exact(amount))
+        mechanism = select(1, each)
+        self._charge([mechanism], "which class")
+        room = _rooms[self._table]
+        counts = room.engine.class_counts(_assignments[self])
+        return [mechanism.choose(Exact(row), room.noise) for row in counts]
 
     def choose_splits(
         self,
@@ -626,15 +670,25 @@ class Scores:
         raise TypeError("scores cannot be pickled or copied: they stay where their rows are")
 
 
-def _median(
-    below: NDArray[np.int64], start: int, stop: int, mechanism: GridExponential, noise: Noise
+def _cut(
+    below: NDArray[np.int64],
+    start: int,
+    stop: int,
+    left: int,
+    right: int,
+    mechanism: Quantiles,
+    noise: Noise,
 ) -> int:
-    """Draw a cut between two others that leaves about as many records on its left as right."""
-    left = below[start + 1 : stop] - below[start]
-    edges = np.flatnonzero(np.concatenate([[True], left[1:] != left[:-1]]))
-    lengths = np.diff(np.concatenate([edges, [len(left)]]))
-    scores = -np.abs(2 * left[edges] - (below[stop] - below[start]))
-    return start + 1 + mechanism.choose(Exact(scores), lengths, noise)
+    """Draw a cut between two others that leaves so many parts of their records on either side."""
+    under = below[start + 1 : stop] - below[start]
+    edges = np.flatnonzero(np.concatenate([[True], under[1:] != under[:-1]]))
+    lengths = np.diff(np.concatenate([edges, [len(under)]]))
+    common = math.gcd(left, right)
+    left, right = left // common, right // common
+    above = below[stop] - below[start] - under[edges]
+    scores = -np.abs(right * under[edges] - left * above)
+    chosen = mechanism.cut(left, right).choose(Exact(scores), lengths, noise)
+    return start + 1 + chosen
 
 
 def leaks_of(schema: Schema, budget: Budget, random_state: Any) -> tuple[str, ...]:

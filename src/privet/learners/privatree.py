@@ -1,0 +1,281 @@
+"""PrivaTree (Vos et al. 2023): binary trees of few levels, with a label budget that suffices.
+
+Numbers are seen through bins, at private quantiles or at equal widths; a node is split in two by
+one private selection among all bins and categories (``select``), or by the best of noisy histograms
+of every feature (``histogram``, the paper's way); leaves get their label by permute-and-flip, with
+as much budget as a bound on the expected error asks for (Corollary 1), and no more than half.
+
+``published`` gives every feature's histogram and quantiles the budget that the paper counts once
+for all of them: the features are no disjoint data, so that the ledger's total is up to m times what
+was asked for (:func:`published_cost`). The paper's stop rule looks at exact counts and is left out,
+as no budget pays for it. Proof: ``docs/proofs/privatree.md``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.criteria import Gini
+from privet.learners._assembly import assemble, without_dead_ends
+from privet.learners._views import n_numeric
+from privet.learners.whole_trees import COUNT_SHARE, less
+from privet.privacy.budget import Amount
+from privet.schema import Numeric, Schema
+from privet.tables import (
+    Binary,
+    Branch,
+    Cells,
+    Leaf,
+    Multiway,
+    Ordered,
+    PrivateTable,
+    Sketch,
+    Split,
+    View,
+)
+from privet.tree import Tree
+
+#: Bins of the paper, of private quantiles, and of equal widths.
+PAPER_BINS, QUANTILE_BINS, UNIFORM_BINS = 10, 16, 64
+#: Quantiles pay if rows x epsilon per numeric feature is at least this (utility.md, 1.4).
+ENOUGH_FOR_QUANTILES = 1000
+#: Up to so many codes all ways to divide them are offered.
+FEW_CODES = 5
+#: Part of a node's budget for the order of its categories, if that is bought.
+ORDER_SHARE = Fraction(1, 3)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user chose."""
+
+    max_depth: int
+    max_bins: int | None
+    leaf_error: float
+    binning: str
+    split: str
+    categories: str
+    published: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is spent on what, each for one question to one feature or node.
+
+    ``quantile`` is what the quantiles of one feature cost; ``number`` and ``category`` are what a
+    node's histogram of one such feature costs; ``node`` what a selection costs.
+    """
+
+    binning: str
+    bins: int
+    leaf: Amount
+    quantile: Amount | None
+    node: Amount
+    number: Amount
+    category: Amount
+
+
+def learn(table: PrivateTable, *, amount: Amount, n_rows: int | None, options: Options) -> Tree:
+    """Learn a tree for at most an amount (``published``: for what :func:`published_cost` says)."""
+    if n_rows is None:
+        counting = amount * COUNT_SHARE
+        amount = less(amount, counting)
+        n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
+    plan = make_plan(table.schema, n_rows, amount, options)
+    view = _view(table, plan)
+    candidates = Binary([_sides(view, j) for j in range(len(view.sizes))])
+    cells = table.root(view)
+    levels: list[list[Split]] = []
+    leaves = cells
+    for _ in range(options.max_depth):
+        splits = _choose(leaves, candidates, view, plan, options)
+        levels.append(splits)
+        leaves = leaves.split(splits)
+    sketch = _grown(levels, leaves.choose_labels(plan.leaf))
+    closed = without_dead_ends(sketch, tuple(frozenset(range(size)) for size in view.sizes))
+    return assemble(_without_needless(closed), cells, view, None, table.ledger.budget)
+
+
+def make_plan(schema: Schema, n_rows: int, amount: Amount, options: Options) -> Plan:
+    """Share an amount by public numbers (the paper's equations 7 to 10)."""
+    depth, numeric, features = options.max_depth, n_numeric(schema), len(schema.names)
+    published = options.published
+    leaf = leaf_amount(
+        len(schema.classes or ()), n_rows, depth, amount, options.leaf_error, published=published
+    )
+    rest = less(amount, leaf)
+    binning = options.binning
+    if binning == "auto":
+        per_number = n_rows * float(amount) / max(numeric, 1)
+        binning = "quantile" if numeric and per_number >= ENOUGH_FOR_QUANTILES else "uniform"
+    quantile: Amount | None = None
+    node = rest / depth
+    if binning == "quantile" and numeric:
+        quantile = rest / (1 + depth)
+        node = (rest if published else less(rest, quantile)) / depth
+        quantile = quantile if published else quantile / numeric
+    number = category = node / features
+    if published:
+        category = rest / depth
+        number = category if quantile is None else quantile
+    bins = options.max_bins
+    if bins is None:
+        bins = QUANTILE_BINS if binning.endswith("quantile") else UNIFORM_BINS
+        bins = PAPER_BINS if published else bins
+    return Plan(binning, bins, leaf, quantile, node, number, category)
+
+
+def published_cost(schema: Schema, n_rows: int, amount: Amount, options: Options) -> Amount:
+    """Return what the paper's noise costs: quantiles and histograms of all features add up."""
+    plan = make_plan(schema, n_rows, amount, options)
+    numeric = n_numeric(schema)
+    categories = len(schema.names) - numeric
+    cost = plan.leaf + (plan.quantile or 0) * numeric
+    if options.split == "select":
+        return cost + options.max_depth * plan.node
+    return cost + options.max_depth * (numeric * plan.number + categories * plan.category)
+
+
+def leaf_amount(
+    classes: int, n_rows: int, depth: int, amount: Amount, error: float, *, published: bool
+) -> Amount:
+    """Return what labels cost (Corollary 1): enough for the expected error, at most half.
+
+    The paper's permute-and-flip weighs counts by ``epsilon / 2``; counts only rise, so that
+    ``epsilon`` is right, and half of the paper's amount suffices.
+    """
+    if amount == math.inf:
+        return amount
+    needed = (2 if published else 1) * 2**depth * _worst_error(classes) / (n_rows * error)
+    return min(amount / 2, Fraction(needed).limit_denominator(10**12) + Fraction(1, 10**12))
+
+
+@lru_cache
+def _worst_error(classes: int) -> float:
+    """Return the largest ``log(1/p) (1 - (1 - (1-p)^K) / (K p))`` over p: by a fine grid."""
+    p = np.exp(-np.linspace(1e-6, 40, 2_000_001))
+    share = -np.expm1(classes * np.log1p(-np.minimum(p, 1 - 1e-16))) / (classes * p)
+    return float((-np.log(p) * (1 - share)).max()) * (1 + 1e-9)
+
+
+def _view(table: PrivateTable, plan: Plan) -> View:
+    """Return the bins of all features."""
+    cuts: list[tuple[float, ...] | None] = []
+    for j, feature in enumerate(table.schema.features.values()):
+        if not isinstance(feature, Numeric):
+            cuts.append(None)
+        elif plan.binning == "leaking-quantile":
+            cuts.append(_distinct(table.leaking_quantiles(j, plan.bins), feature))
+        elif plan.quantile is not None:
+            cuts.append(_distinct(table.quantiles(j, plan.bins, plan.quantile), feature))
+        else:
+            steps = np.arange(1, plan.bins) / plan.bins
+            cuts.append(_distinct(feature.low + (feature.high - feature.low) * steps, feature))
+    return View(table.schema, tuple(cuts))
+
+
+def _distinct(points: object, feature: Numeric) -> tuple[float, ...]:
+    found = np.unique(np.asarray(points, dtype=np.float64))
+    return tuple(found[(found > feature.low) & (found < feature.high)].tolist())
+
+
+def _sides(view: View, feature: int) -> NDArray[np.bool_]:
+    """Return the ways to divide a feature's codes in two; missing numbers are above all others."""
+    codes = np.arange(view.sizes[feature])
+    if view.cuts[feature] is not None:
+        return np.asarray(codes[None, :] > codes[:-1, None])
+    if len(codes) > FEW_CODES:
+        return np.asarray(codes[None, :] == codes[:, None])
+    groups = itertools.product([False, True], repeat=len(codes) - 1)
+    return np.array([(False, *group) for group in groups if any(group)])
+
+
+def _choose(
+    cells: Cells, candidates: Binary, view: View, plan: Plan, options: Options
+) -> list[Split]:
+    """Return one split for every cell of a level."""
+    everything = np.ones((len(cells), len(view.sizes)), dtype=bool)
+    if options.split == "histogram":
+        return _by_histograms(cells, candidates, view, plan)
+    if options.categories != "ordered":
+        return cells.choose_splits(candidates, Gini(), plan.node, everything)
+    many = [j for j, cuts in enumerate(view.cuts) if cuts is None and view.sizes[j] > FEW_CODES]
+    if not many:
+        return cells.choose_splits(candidates, Gini(), plan.node, everything)
+    ordering = plan.node * ORDER_SHARE
+    orders = {j: _order(_histogram(cells, j, view, ordering / len(many))) for j in many}
+    rest = less(plan.node, ordering)
+    return cells.choose_splits(Ordered(candidates, orders), Gini(), rest, everything)
+
+
+def _by_histograms(cells: Cells, candidates: Binary, view: View, plan: Plan) -> list[Split]:
+    """Return the splits of least impurity by noisy histograms of every feature."""
+    best = np.full(len(cells), math.inf)
+    splits: list[Split | None] = [None] * len(cells)
+    for j, cuts in enumerate(view.cuts):
+        amount = plan.category if cuts is None else plan.number
+        counts = np.maximum(_histogram(cells, j, view, amount), 0)
+        order = np.broadcast_to(np.arange(view.sizes[j]), counts.shape[:2])
+        if cuts is None and counts.shape[2] == 2:
+            order = _order(counts)
+        offered = Ordered(candidates, {j: order})
+        impurity = _impurity(np.take_along_axis(counts, order[:, :, None], axis=1))
+        for cell in np.flatnonzero(impurity.min(axis=1) < best).tolist():
+            best[cell] = impurity[cell].min()
+            splits[cell] = offered.split(j, int(impurity[cell].argmin()), cell, view)
+    assert all(split is not None for split in splits)
+    return [split for split in splits if split is not None]
+
+
+def _histogram(cells: Cells, feature: int, view: View, amount: Amount) -> NDArray[np.int64]:
+    """Buy class counts by the codes of a feature, of shape (cells, codes, classes)."""
+    parts = cells.split([Multiway().split(feature, 0, 0, view)] * len(cells))
+    return np.asarray(
+        parts.noisy_class_counts(amount).reshape(len(cells), view.sizes[feature], -1),
+        dtype=np.int64,
+    )
+
+
+def _order(counts: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return the codes by their share of the first class."""
+    known = np.maximum(counts, 0).astype(np.float64) + 0.5
+    return np.argsort(known[:, :, 0] / known.sum(axis=2), axis=1, kind="stable")
+
+
+def _impurity(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the weighted Gini impurity of cutting codes in two at every place."""
+    below = np.cumsum(counts, axis=1, dtype=np.float64)
+    total = below[:, -1:]
+    impurity = np.zeros(below[:, :-1, 0].shape)
+    for side in (below[:, :-1], total - below[:, :-1]):
+        size = side.sum(axis=2)
+        impurity += size - (side**2).sum(axis=2) / np.maximum(size, 1.0)
+    return np.asarray(impurity / np.maximum(total.sum(axis=2), 1.0))
+
+
+def _grown(levels: list[list[Split]], labels: list[int]) -> Sketch:
+    """Return the tree of the splits of all levels and the labels of its leaves, from the left."""
+    row: list[Sketch] = [Leaf(label) for label in labels]
+    for splits in reversed(levels):
+        below = iter(row)
+        row = [
+            Branch(split, tuple(next(below) for _ in range(split.n_children))) for split in splits
+        ]
+    return row[0]
+
+
+def _without_needless(sketch: Sketch) -> Sketch:
+    """Return the tree without tests whose leaves all have the same label: post-processing."""
+    if isinstance(sketch, Leaf):
+        return sketch
+    children = tuple(map(_without_needless, sketch.children))
+    if all(isinstance(child, Leaf) and child == children[0] for child in children):
+        return children[0]
+    return Branch(sketch.split, children)
