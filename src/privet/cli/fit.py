@@ -43,6 +43,7 @@ class Binning(StrEnum):
 
     auto = "auto"
     quantile = "quantile"
+    joint_quantile = "joint-quantile"
     uniform = "uniform"
 
 

@@ -21,7 +21,7 @@ from privet.tree import Tree
 #: Deeper trees than this would have more leaves than anybody labels.
 DEEPEST = 12
 _CHOICES = {
-    "binning": ("auto", "quantile", "uniform", "leaking-quantile"),
+    "binning": ("auto", "quantile", "joint-quantile", "uniform", "leaking-quantile"),
     "split": ("select", "histogram"),
     "categories": ("auto", "ordered"),
     "calibration": ("valid", "published"),
@@ -48,10 +48,11 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
         paper's) with ``calibration="published"``.
     leaf_error : float, default=0.01
         How much accuracy wrong labels may cost in expectation, if half of the budget pays for it.
-    binning : {"auto", "quantile", "uniform", "leaking-quantile"}, default="auto"
-        Where the bins' edges are: at private quantiles, or at equal widths between the schema's
-        bounds. "auto" takes quantiles where rows x epsilon pays for them. "leaking-quantile" (the
-        paper's PrivaTree*) takes them without noise: the model is marked as not private.
+    binning : {"auto", "quantile", "joint-quantile", "uniform", "leaking-quantile"}, default="auto"
+        Where the bins' edges are: at private quantiles, found one after the other or (as in the
+        paper, up to 32 bins) all at once, or at equal widths between the schema's bounds. "auto"
+        takes quantiles where rows x epsilon pays for them. "leaking-quantile" (the paper's
+        PrivaTree*) takes them without noise: the model is marked as not private.
     split : {"select", "histogram"}, default="select"
         One private selection, or noisy histograms of every feature, as in the paper.
     categories : {"auto", "ordered"}, default="auto"
@@ -144,6 +145,8 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
         whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
         if bins is not None and (not whole or not 2 <= bins <= 1024):
             raise BudgetError("max_bins must be a whole number from 2 to 1024")
+        if self.binning == "joint-quantile" and bins is not None and bins > 32:
+            raise BudgetError("max_bins must be at most 32 for binning='joint-quantile'")
         rows, published = check_rows(self.n_rows), self.calibration == "published"
         if published and rows is None:
             raise BudgetError(

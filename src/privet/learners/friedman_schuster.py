@@ -214,6 +214,8 @@ def _by_counts(
         if published:
             rows = parts.noisy_counts(part / 2).reshape(shape)
             classes = parts.noisy_class_counts(part / 2).reshape(*shape, -1)
+            # The paper knows no missing or unknown values: their counts would be mere noise.
+            rows, classes = rows[:, :-1], classes[:, :-1]
         else:
             classes = parts.noisy_class_counts(part).reshape(*shape, -1)
             rows = np.maximum(classes, 0).sum(axis=2)

@@ -117,7 +117,7 @@ def make_plan(schema: Schema, n_rows: int, amount: Amount, options: Options) -> 
         binning = "quantile" if numeric and per_number >= ENOUGH_FOR_QUANTILES else "uniform"
     quantile: Amount | None = None
     node = rest / depth
-    if binning == "quantile" and numeric:
+    if binning in ("quantile", "joint-quantile") and numeric:
         quantile = rest / (1 + depth)
         node = (rest if published else less(rest, quantile)) / depth
         quantile = quantile if published else quantile / numeric
@@ -173,6 +173,8 @@ def _view(table: PrivateTable, plan: Plan) -> View:
             cuts.append(None)
         elif plan.binning == "leaking-quantile":
             cuts.append(_distinct(table.leaking_quantiles(j, plan.bins), feature))
+        elif plan.quantile is not None and plan.binning == "joint-quantile":
+            cuts.append(_distinct(table.joint_quantiles(j, plan.bins, plan.quantile), feature))
         elif plan.quantile is not None:
             cuts.append(_distinct(table.quantiles(j, plan.bins, plan.quantile), feature))
         else:

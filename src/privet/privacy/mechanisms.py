@@ -305,8 +305,8 @@ class Quantiles:
 
 
 @dataclass(frozen=True)
-class WholeTree:
-    """The exponential mechanism over whole labelled trees; ``privet.tables.whole_trees`` draws.
+class _ByLogWeights:
+    """An exponential mechanism whose log weights are computed in doubles.
 
     Parameters
     ----------
@@ -317,31 +317,78 @@ class WholeTree:
 
     epsilon: Amount
 
-    name = "exponential mechanism over trees"
-
-    #: Without privacy, one record outweighs everything else.
-    LIMIT_RATE = 2.0**20
     #: Bounds on the loss by rounding: relative to the rate, and absolute.
     RELATIVE_SLACK = Fraction(1, 2**12)
     ABSOLUTE_SLACK = Fraction(1, 2**20)
+    #: Without privacy, one record outweighs everything else.
+    LIMIT_RATE = 2.0**20
 
     def __post_init__(self) -> None:
         if self.epsilon < 4 * self.ABSOLUTE_SLACK:
-            raise BudgetError("epsilon is too small to draw a tree with: less than 4e-6")
+            raise BudgetError("epsilon is too small to draw with: less than 4e-6")
 
-    @property
-    def rate(self) -> float:
-        """How much a correctly classified record raises a tree's log weight, rounded down."""
+    def _rate(self, spread: int) -> float:
+        """Return the weight of a unit of the score, rounded down."""
         if self.epsilon == math.inf:
             return self.LIMIT_RATE
-        ideal = (self.epsilon - self.ABSOLUTE_SLACK) / (1 + self.RELATIVE_SLACK)
+        ideal = (self.epsilon - self.ABSOLUTE_SLACK) / (1 + self._relative_slack) / spread
         rate = float(min(ideal, Fraction(self.LIMIT_RATE)))
         return rate if rate <= ideal else math.nextafter(rate, 0.0)
+
+    @property
+    def _relative_slack(self) -> Fraction:
+        return self.RELATIVE_SLACK
 
     @property
     def cost(self) -> Cost:
         """What one record pays: bounded range, rho is epsilon^2 / 8."""
         return Cost.bounded_range(self.epsilon)
+
+
+@dataclass(frozen=True)
+class WholeTree(_ByLogWeights):
+    """The exponential mechanism over whole labelled trees; ``privet.tables.whole_trees`` draws."""
+
+    name = "exponential mechanism over trees"
+
+    @property
+    def rate(self) -> float:
+        """How much a correctly classified record raises a tree's log weight."""
+        return self._rate(1)
+
+
+@dataclass(frozen=True)
+class JointQuantiles(_ByLogWeights):
+    """The exponential mechanism over all cuts at once; ``privet.tables.joint_quantiles`` draws.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+    parts : int
+        How many parts the cuts divide the records into, up to 32.
+    """
+
+    parts: int
+
+    name = "exponential mechanism over all cuts at once"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2 <= self.parts <= 32:
+            raise BudgetError("quantiles that are drawn at once divide into 2 to 32 parts")
+
+    @property
+    def _relative_slack(self) -> Fraction:
+        return Fraction(self.parts**3, 2**21)
+
+    @property
+    def rate(self) -> float:
+        """The weight of a unit of ``-sum of abs(parts * part - all)``.
+
+        A new record moves its own part's term by up to ``parts - 1`` and each other by up to one,
+        up or down.
+        """
+        return self._rate(int(spread_of(2 * (self.parts - 1), monotone=False)))
 
 
 def spread_of(sensitivity: Amount, *, monotone: bool) -> Amount:

@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privet.privacy.log_weights import choose
 from privet.privacy.noise import Noise
 from privet.tables.splits import Branch, Leaf, Sketch, Split
 
 #: Prior probability that a node above the last level is a leaf.
 STOP = 0.5
-#: Log weights are rounded to this many steps per unit before one is drawn exactly.
-STEPS = 2.0**44
 _NEGLIGIBLE = 750.0  # exp(-750) is below the smallest double
 
 
@@ -222,9 +221,7 @@ class _Drawing:
         )
 
     def _choose(self, log_weights: NDArray[np.float64]) -> int:
-        """Draw an index with probability proportional to the exponential of its log weight."""
-        gaps = np.maximum((log_weights - log_weights.max()) * STEPS, -(2.0**62))
-        return self.noise.exponential(np.rint(gaps).astype(np.int64), STEPS)
+        return choose(log_weights, self.noise)
 
     def _label(self, sums: NDArray[Any]) -> int:
         if self.n_channels == 1:
