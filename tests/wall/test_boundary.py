@@ -55,6 +55,7 @@ MAY_TOUCH = {
         "estimators",
         "audit",
     },
+    "robustness": {"errors", "frames", "privacy", "model", "export", "robustness"},
     "datasets": {"schema", "tree"},  # tree: the truth behind random records
     "cli": {
         "errors",
@@ -68,6 +69,7 @@ MAY_TOUCH = {
         "export",
         "datasets",
         "audit",
+        "robustness",
         "cli",
         "__version__",
     },

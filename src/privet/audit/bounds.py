@@ -81,7 +81,7 @@ def lower_bound(
 
     Parameters
     ----------
-    one, other : array of shape (runs, observables)
+    one, other : array, one row per run and one column per observable
         What was observed in independent runs. NaN is a value of its own, such as "not there".
     delta : float, default=0.0
         The delta of the claim.

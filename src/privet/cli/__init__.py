@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from privet import __version__
-from privet.cli import audit, demo, fit, ledger, predict, schema, show
+from privet.cli import audit, certify, demo, fit, ledger, predict, schema, show
 from privet.errors import PrivetError
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ app.command()(predict.predict)
 app.command()(show.show)
 app.command()(ledger.ledger)
 app.command()(audit.audit)
+app.command()(certify.certify)
 app.command()(demo.demo)
 
 

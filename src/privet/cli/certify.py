@@ -1,0 +1,197 @@
+"""``privet certify``."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from privet.robustness import Estimate, Guarantee, Promise
+
+#: The columns of the table that show a bound.
+_SHOWN = {
+    "paper": "paper's bound",
+    "pure": "pure",
+    "zcdp": "zCDP",
+    "approximate": "(epsilon, delta)",
+}
+
+
+def certify(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    rows: Annotated[int, typer.Option(help="How many rows the table has.")],
+    poisoned: Annotated[
+        str, typer.Option(help="Shares of the rows, or numbers of rows, with commas between.")
+    ] = "0.1%,0.5%,1%",
+    accuracy: Annotated[
+        float | None, typer.Option(help="The expected accuracy of fits on the clean table.")
+    ] = None,
+    runs_file: Annotated[
+        Path | None,
+        typer.Option(help="Instead: a text file with one score per line, of independent fits."),
+    ] = None,
+    attack_success: Annotated[
+        float | None,
+        typer.Option(help="Instead: the expected success of an attack on clean models."),
+    ] = None,
+    success: Annotated[
+        bool, typer.Option("--success", help="The runs file has success rates of an attack.")
+    ] = False,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Rows may be changed, not only added or removed.")
+    ] = False,
+    same_plan: Annotated[
+        bool,
+        typer.Option(
+            "--same-plan",
+            help="Every fit asks the same questions at the same price: use this ledger's rho.",
+        ),
+    ] = False,
+    confidence: Annotated[float, typer.Option(help="With --runs-file.")] = 0.95,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write the curve to this SVG file, too.")
+    ] = None,
+) -> None:
+    """Say what a model's privacy guarantees against poisoned rows."""
+    from rich.console import Console
+
+    from privet.cli._files import check_writable
+    from privet.robustness import NoGuarantee, accuracy_after, attack_success_after, curve
+
+    if sum(option is not None for option in (accuracy, runs_file, attack_success)) != 1:
+        raise NoGuarantee("give one of --accuracy, --runs-file and --attack-success")
+    if success and runs_file is None:
+        raise NoGuarantee("--success goes with --runs-file")
+    if plot is not None:
+        check_writable(plot, (".svg",))
+    promise = _promise(model, same_plan=same_plan)
+    sizes = [_size(text, rows) for text in poisoned.split(",")]
+    of_attack = success or attack_success is not None
+    clean: float | Estimate
+    if runs_file is not None:
+        clean = _estimate(runs_file, confidence)
+    else:
+        given = attack_success if accuracy is None else accuracy
+        assert given is not None
+        clean = given
+    after = attack_success_after if of_attack else accuracy_after
+    found = [after(promise, clean, x, changed=changed) for x in sizes]
+    measure = found[0].measure
+    drawn = None
+    if plot is not None:
+        drawn = curve(promise, clean, max(sizes), measure=measure, changed=changed)
+    output = Console(highlight=False)
+    output.print(_table(found, sizes, rows))
+    for sentence in [f"Every fit stays within {promise}.", *_sentences(found[0], clean, changed)]:
+        output.print(sentence, soft_wrap=True)
+    if plot is not None and drawn is not None:
+        plot.write_text(drawn.to_svg() + "\n", encoding="utf-8")
+        typer.echo(f"Wrote {plot}.")
+
+
+def _promise(path: Path, *, same_plan: bool) -> Promise:
+    from privet.errors import ModelFileError
+    from privet.model import load
+    from privet.robustness import NoGuarantee, promise_of
+
+    try:
+        published = load(path)
+    except ModelFileError as error:
+        raise NoGuarantee(f"no guarantee can be given: {error}") from None
+    if published.schema.classes is None:
+        raise NoGuarantee(
+            "no guarantee can be given: this model predicts a number, which has no accuracy; "
+            "privet.robustness takes any score between 0 and 1"
+        )
+    return promise_of(published, same_plan=same_plan)
+
+
+def _size(text: str, rows: int) -> int:
+    """Return the number of rows that a share or a number stands for."""
+    from privet.robustness import NoGuarantee, poisoned_rows
+
+    text = text.strip()
+    if text.endswith("%"):
+        return poisoned_rows(text, rows)
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise NoGuarantee(
+            "--poisoned takes percentages and whole numbers of rows, such as 0.1%,0.5%,36"
+        )
+    poisoned_rows(0, rows)  # checks the rows
+    if int(text) > rows:
+        raise NoGuarantee("no guarantee can be given: there are more poisoned rows than rows")
+    return int(text)
+
+
+def _estimate(path: Path, confidence: float) -> Estimate:
+    from privet.robustness import NoGuarantee, expected
+
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split()
+    except (OSError, UnicodeDecodeError):
+        raise NoGuarantee(f"cannot read {path}; it must be a text file of numbers") from None
+    if lines and not _is_number(lines[0]):
+        lines = lines[1:]  # a heading
+    if not lines or not all(map(_is_number, lines)):
+        raise NoGuarantee(f"{path} must have one number per line, the score of one fit")
+    return expected([float(line) for line in lines], confidence=confidence)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _table(found: list[Guarantee], sizes: list[int], rows: int) -> Any:
+    from rich.table import Table
+
+    below = found[0].measure == "accuracy"
+    relation = "at least" if below else "at most"
+    table = Table(
+        title=f"Expected {found[0].measure} after poisoning is {relation}",
+        title_justify="left",
+    )
+    for column in ("share", "rows", *_SHOWN.values(), "best"):
+        table.add_column(column, justify="right")
+    for one, size in zip(found, sizes, strict=True):
+        bounds = [one.bounds.get(name) for name in _SHOWN]
+        table.add_row(
+            f"{size / rows:.4%}",
+            str(size),
+            *("-" if bound is None else _digits(bound, below=below) for bound in bounds),
+            f"[bold]{_digits(one.best, below=below)}[/]",
+        )
+    return table
+
+
+def _digits(value: float, *, below: bool) -> str:
+    """Round a lower bound down and an upper bound up."""
+    rounded = math.floor(value * 1000) if below else math.ceil(value * 1000)
+    return f"{rounded / 1000:.3f}"
+
+
+def _sentences(one: Guarantee, clean: Any, changed: bool) -> list[str]:
+    what = {"accuracy": "accuracy", "attack success": "success rate of the attack"}[one.measure]
+    if one.confidence is None:
+        start = f"if it is {one.clean:.4g} on the clean table, as you say"
+    else:
+        limit = "at least" if one.measure == "accuracy" else "at most"
+        start = (
+            f"since it is {limit} {one.clean:.4g} on the clean table, by {clean.fits} fits "
+            f"(mean {clean.value:.4g}) and with confidence {one.confidence:g}"
+        )
+    counted = "added, removed or changed (which counts twice)" if changed else "added or removed"
+    return [
+        f"The numbers bound the {what} on the same test rows, expected over the noise of a fit "
+        f"with the same settings, {start}. They hold for every way in which so many rows are "
+        f"{counted} before the fit, by somebody who does not know its noise. They say "
+        "nothing about one fitted model.",
+        "best: the best of these bounds, of their composition row by row, and of zCDP at all "
+        "orders. Shares are rounded up to whole rows.",
+    ]

@@ -1,0 +1,123 @@
+"""Certificates of votes: trees on disjoint parts, each row in a part by a hash of itself.
+
+Adding or removing a row touches the tree of one part, so x such changes move at most x votes, or
+move an average of n trees by at most x / n of its range. That holds for the very model that
+was fitted, without probabilities, if every tree is a function of its part (and of coins that stay
+the same). Proof: docs/proofs/poisoning.md, "Votes".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.robustness.promises import NoGuarantee
+
+
+def safe_rows(votes: Any, *, closed: bool = True) -> NDArray[np.int64]:
+    """Return, for every row, how many poisoned rows provably leave its label as it is.
+
+    Parameters
+    ----------
+    votes : array of int, of shape (rows, classes)
+        How many trees vote for each class. The label is the class with most votes, of equals the
+        first. A tree may abstain.
+    closed : bool, default=True
+        Whether these are all classes that there can be. If not, poisoned rows may bring a new one,
+        which may come first among equals.
+
+    Returns
+    -------
+    array of int
+        The largest number x of rows added or removed (a changed row counts twice) for which no way
+        of moving x votes changes the label.
+
+    Examples
+    --------
+    >>> safe_rows([[5, 3], [3, 5], [4, 4]]).tolist()
+    [1, 0, 0]
+    """
+    counts = _check_votes(votes)
+    rows, classes = counts.shape
+    first = counts.argmax(axis=1)
+    top = counts[np.arange(rows), first]
+    # An earlier class wins a tie, so it needs one vote less.
+    earlier = np.arange(classes) < first[:, None]
+    margin = top[:, None] - counts - earlier
+    # Against itself: with one class there is nothing to change to, unless a new one comes.
+    margin[np.arange(rows), first] = 2 * top if closed else top - 1
+    return np.asarray(np.maximum(margin.min(axis=1), 0) // 2)
+
+
+def certified_share(
+    votes: Any, correct: Any, poisoned: Any, *, closed: bool = True
+) -> NDArray[np.float64]:
+    """Return the accuracy that is left for sure after so many poisoned rows.
+
+    Parameters
+    ----------
+    votes, closed
+        As for :func:`safe_rows`.
+    correct : array of int
+        The place of each row's true class.
+    poisoned : int or array of int
+        Rows added or removed; a changed row counts twice.
+
+    Returns
+    -------
+    array of float
+        One share for every number of poisoned rows.
+
+    Examples
+    --------
+    >>> certified_share([[9, 1], [6, 4], [2, 8]], [0, 0, 0], [0, 1, 4, 5]).round(2).tolist()
+    [0.67, 0.67, 0.33, 0.0]
+    """
+    counts, truth = _check_votes(votes), np.asarray(correct)
+    if truth.shape != (len(counts),):
+        raise NoGuarantee("give the place of the true class of every row")
+    safe = np.where(counts.argmax(axis=1) == truth, safe_rows(counts, closed=closed), -1)
+    limits = np.atleast_1d(np.asarray(poisoned, dtype=np.int64))
+    if limits.min(initial=0) < 0:
+        raise NoGuarantee("the number of poisoned rows must not be negative")
+    return np.asarray((safe[None, :] >= limits[:, None]).mean(axis=1))
+
+
+def average_after(
+    average: Any, n_trees: int, poisoned: int, *, low: float = 0.0, high: float = 1.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the limits within which an average of trees stays.
+
+    Parameters
+    ----------
+    average : array of float
+        The average of the trees' values.
+    n_trees : int
+        The number of trees, each on its own part; their number must not depend on the rows.
+    poisoned : int
+        Rows added or removed; a changed row counts twice.
+    low, high : float
+        The public bounds of a tree's value.
+
+    Examples
+    --------
+    >>> lower, upper = average_after([0.5, 0.98], 100, 5)
+    >>> lower.round(2).tolist(), upper.round(2).tolist()
+    ([0.45, 0.93], [0.55, 1.0])
+    """
+    if n_trees < 1 or poisoned < 0 or not low < high:
+        raise NoGuarantee("give at least one tree, no negative number of rows, and low below high")
+    values = np.asarray(average, dtype=np.float64)
+    reach = min(poisoned / n_trees, 1.0) * (high - low)
+    return np.clip(values - reach, low, high), np.clip(values + reach, low, high)
+
+
+def _check_votes(votes: Any) -> NDArray[np.int64]:
+    counts = np.asarray(votes)
+    if counts.ndim != 2 or not counts.shape[1] or counts.dtype.kind not in "iu":
+        raise NoGuarantee("votes must be whole numbers, one row per case and one column per class")
+    if counts.size and counts.min() < 0:
+        raise NoGuarantee("votes must not be negative")
+    return counts.astype(np.int64)
