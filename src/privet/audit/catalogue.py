@@ -75,8 +75,8 @@ class Case:
     def short(self) -> Verdict:
         """Compare the empty table with one record, and one record with any two that contain it.
 
-        The schemas' values are interchangeable but for their names, so that this stands for all
-        tables of up to two records.
+        As far as the values of these schemas are interchangeable (classes, bounds and categories
+        are, an unknown category nearly so), this stands for all tables of up to two records.
         """
         records = universe(self.estimator.schema)
         alone: Table = (records[0],)
