@@ -79,7 +79,7 @@ def make_table(rows, seed=0, classes=(0, 1)):
     epsilon=st.fractions(Fraction(1, 1000), 20),
     rows=st.integers(1, 10**6),
     depth=st.integers(1, 8),
-    binning=st.sampled_from(["auto", "quantile", "uniform"]),
+    binning=st.sampled_from(["auto", "quantile", "joint-quantile", "scales", "uniform"]),
     split=st.sampled_from(["select", "histogram"]),
 )
 @settings(max_examples=80)
@@ -108,7 +108,7 @@ def test_the_published_plan_is_the_papers_and_costs_m_times_as_much():
 
 
 def test_bins_follow_from_public_numbers():
-    assert make_plan(MIXED, 100, Fraction(1), options()).binning == "uniform"
+    assert make_plan(MIXED, 100, Fraction(1), options()).binning == "scales"
     assert make_plan(MIXED, 100_000, Fraction(1), options()).binning == "quantile"
     only = Schema({"few": Categorical(["u"])}, target="y", classes=[0, 1])
     assert make_plan(only, 10**6, Fraction(1), options(binning="quantile")).quantile is None

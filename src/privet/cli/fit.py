@@ -44,6 +44,7 @@ class Binning(StrEnum):
     auto = "auto"
     quantile = "quantile"
     joint_quantile = "joint-quantile"
+    scales = "scales"
     uniform = "uniform"
 
 

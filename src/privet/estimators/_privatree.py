@@ -21,7 +21,7 @@ from privet.tree import Tree
 #: Deeper trees than this would have more leaves than anybody labels.
 DEEPEST = 12
 _CHOICES = {
-    "binning": ("auto", "quantile", "joint-quantile", "uniform", "leaking-quantile"),
+    "binning": ("auto", "quantile", "joint-quantile", "scales", "uniform", "leaking-quantile"),
     "split": ("select", "histogram"),
     "categories": ("auto", "ordered"),
     "calibration": ("valid", "published"),
@@ -44,15 +44,17 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
     max_depth : int, default=4
         The number of levels.
     max_bins : int, optional
-        Bins of a numeric feature. By default 16 at quantiles, 64 of equal width, and 10 (the
-        paper's) with ``calibration="published"``.
+        Bins of a numeric feature ("scales": its even steps). By default 16 at quantiles, 64 of
+        equal width, 4 to 32 even steps, and 10 (the paper's) with ``calibration="published"``.
     leaf_error : float, default=0.01
         How much accuracy wrong labels may cost in expectation, if half of the budget pays for it.
-    binning : {"auto", "quantile", "joint-quantile", "uniform", "leaking-quantile"}, default="auto"
-        Where the bins' edges are: at private quantiles, found one after the other or (as in the
-        paper, up to 32 bins) all at once, or at equal widths between the schema's bounds. "auto"
-        takes quantiles where rows x epsilon pays for them. "leaking-quantile" (the paper's
-        PrivaTree*) takes them without noise: the model is marked as not private.
+    binning : str, default="auto"
+        Where the bins of numbers end: at private quantiles, found one after the other ("quantile")
+        or, as in the paper and for up to 32 bins, all at once ("joint-quantile"); at public cuts of
+        several scales between the schema's bounds ("scales"); or at equal widths ("uniform").
+        "auto" takes quantiles where rows x epsilon pays for them, and else "scales".
+        "leaking-quantile" (the paper's PrivaTree*) takes quantiles without noise: the model is
+        marked as not private.
     split : {"select", "histogram"}, default="select"
         One private selection, or noisy histograms of every feature, as in the paper.
     categories : {"auto", "ordered"}, default="auto"

@@ -1,6 +1,6 @@
 """PrivaTree (Vos et al. 2023): binary trees of few levels, with a label budget that suffices.
 
-Numbers are seen through bins, at private quantiles or at equal widths; a node is split in two by
+Numbers are seen through bins, at private quantiles or public cuts; a node is split in two by
 one private selection among all bins and categories (``select``), or by the best of noisy histograms
 of every feature (``histogram``, the paper's way); leaves get their label by permute-and-flip, with
 as much budget as a bound on the expected error asks for (Corollary 1), and no more than half.
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from privet.criteria import Gini
 from privet.learners._assembly import assemble, without_dead_ends
-from privet.learners._views import n_numeric
+from privet.learners._views import grid_of, n_numeric, scale_cuts
 from privet.learners.whole_trees import COUNT_SHARE, less
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
@@ -114,7 +114,7 @@ def make_plan(schema: Schema, n_rows: int, amount: Amount, options: Options) -> 
     binning = options.binning
     if binning == "auto":
         per_number = n_rows * float(amount) / max(numeric, 1)
-        binning = "quantile" if numeric and per_number >= ENOUGH_FOR_QUANTILES else "uniform"
+        binning = "quantile" if numeric and per_number >= ENOUGH_FOR_QUANTILES else "scales"
     quantile: Amount | None = None
     node = rest / depth
     if binning in ("quantile", "joint-quantile") and numeric:
@@ -127,8 +127,8 @@ def make_plan(schema: Schema, n_rows: int, amount: Amount, options: Options) -> 
         number = category if quantile is None else quantile
     bins = options.max_bins
     if bins is None:
-        bins = QUANTILE_BINS if binning.endswith("quantile") else UNIFORM_BINS
-        bins = PAPER_BINS if published else bins
+        usual = {"scales": grid_of(schema), "uniform": UNIFORM_BINS}
+        bins = PAPER_BINS if published else usual.get(binning, QUANTILE_BINS)
     return Plan(binning, bins, leaf, quantile, node, number, category)
 
 
@@ -177,6 +177,8 @@ def _view(table: PrivateTable, plan: Plan) -> View:
             cuts.append(_distinct(table.joint_quantiles(j, plan.bins, plan.quantile), feature))
         elif plan.quantile is not None:
             cuts.append(_distinct(table.quantiles(j, plan.bins, plan.quantile), feature))
+        elif plan.binning == "scales":
+            cuts.append(scale_cuts(feature, plan.bins))
         else:
             steps = np.arange(1, plan.bins) / plan.bins
             cuts.append(_distinct(feature.low + (feature.high - feature.low) * steps, feature))
