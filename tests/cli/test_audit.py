@@ -1,27 +1,18 @@
 """``privet audit`` on the terminal."""
 
-import sys
+from functools import partial
 
 import pyarrow.parquet
 import pytest
 
-from privet.cli import main
 from privet.datasets import PATIENTS, make_patients
 from privet.privacy import DiscreteLaplace
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
-    def call_main(*arguments):
-        monkeypatch.setattr(sys, "argv", ["privet", "audit", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
-        with pytest.raises(SystemExit) as caught:
-            main()
-        captured = capsys.readouterr()
-        return caught.value.code or 0, captured.out, captured.err
-
-    monkeypatch.setattr("warnings.showwarning", None)
-    return call_main
+def call(call_privet, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    return partial(call_privet, "audit")
 
 
 def test_exact(call):

@@ -2,7 +2,7 @@
 
 import json
 import math
-import sys
+from functools import partial
 from xml.etree import ElementTree
 
 import pyarrow as pa
@@ -16,22 +16,13 @@ from privet import (
     PrivateTreeClassifier,
     Schema,
 )
-from privet.cli import main
 from privet.datasets import PATIENTS, make_patients
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
-    def call_main(*arguments):
-        monkeypatch.setattr(sys, "argv", ["privet", "certify", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
-        with pytest.raises(SystemExit) as caught:
-            main()
-        captured = capsys.readouterr()
-        return caught.value.code or 0, captured.out, captured.err
-
-    monkeypatch.setattr("warnings.showwarning", None)
-    return call_main
+def call(call_privet, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    return partial(call_privet, "certify")
 
 
 @pytest.fixture(scope="module")

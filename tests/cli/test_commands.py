@@ -13,7 +13,6 @@ import pytest
 
 import privet
 from privet import LedgerStore, Schema
-from privet.cli import main
 from privet.cli._files import read_table
 from privet.datasets import PATIENTS
 
@@ -25,21 +24,6 @@ def run(*arguments, cwd):
     return subprocess.run(
         [COMMAND, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=300
     )
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Run the same entry point in this process: exit code, output, error output."""
-
-    def call_main(*arguments):
-        monkeypatch.setattr(sys, "argv", ["privet", *map(str, arguments)])
-        with pytest.raises(SystemExit) as caught:
-            main()
-        captured = capsys.readouterr()
-        return caught.value.code or 0, captured.out, captured.err
-
-    monkeypatch.setattr("warnings.showwarning", None)
-    return call_main
 
 
 @pytest.fixture
@@ -90,13 +74,13 @@ def test_the_whole_way_from_data_to_predictions(folder):
 
 
 @pytest.mark.parametrize("form", ["text", "dot", "svg", "sql", "python", "json"])
-def test_show(form, folder, call):
-    code, _, error = call(
+def test_show(form, folder, call_privet):
+    code, _, error = call_privet(
         "fit", folder / "patients.parquet", "--schema", folder / "schema.toml",
         "--max-depth", 2, "--out", folder / "model.json",
     )  # fmt: skip
     assert code == 0, error
-    code, output, error = call("show", folder / "model.json", "--format", form)
+    code, output, error = call_privet("show", folder / "model.json", "--format", form)
     assert code == 0, error
     landmark = {
         "text": "spent epsilon 1",
@@ -109,7 +93,9 @@ def test_show(form, folder, call):
     assert landmark[form] in output
     if form == "json":
         assert json.loads(output)["privacy"]["epsilon"] == 1.0
-    code, _, _ = call("show", folder / "model.json", "--format", form, "--out", folder / "shown")
+    code, _, _ = call_privet(
+        "show", folder / "model.json", "--format", form, "--out", folder / "shown"
+    )
     assert code == 0
     assert landmark[form] in (folder / "shown").read_text() or form == "text"
 
@@ -139,7 +125,7 @@ def test_help_is_fast_because_nothing_heavy_is_imported():
 SECRET = "s3cr3t-value"
 
 
-def test_no_record_of_a_csv_file_can_make_a_fit_fail_and_no_message_quotes_one(folder, call):
+def test_no_record_of_a_csv_file_can_make_a_fit_fail_and_no_message_quotes_one(folder, call_privet):
     lines = (folder / "patients.csv").read_text().splitlines()
     width = len(PATIENTS.names) + 1
     lines[5] = ",".join([SECRET] * width)
@@ -151,7 +137,7 @@ def test_no_record_of_a_csv_file_can_make_a_fit_fail_and_no_message_quotes_one(f
     lines[11] = ",".join([SECRET + "x" * 3_000_000] + [""] * (width - 1))
     odd = "\n".join(lines).encode().replace(b"with a new line", b"with \xff\xfe")
     (folder / "odd.csv").write_bytes(odd)
-    code, output, error = call(
+    code, output, error = call_privet(
         "fit", folder / "odd.csv", "--schema", folder / "schema.toml", "--max-depth", 2,
         "--out", folder / "model.json",
     )  # fmt: skip
@@ -159,7 +145,7 @@ def test_no_record_of_a_csv_file_can_make_a_fit_fail_and_no_message_quotes_one(f
     assert SECRET not in output + error
     assert SECRET not in (folder / "model.json").read_text()
     assert "Warning" not in error
-    code, output, error = call(
+    code, output, error = call_privet(
         "predict", folder / "model.json", folder / "odd.csv", "--out", folder / "p.csv"
     )
     assert code == 0, error
@@ -168,7 +154,7 @@ def test_no_record_of_a_csv_file_can_make_a_fit_fail_and_no_message_quotes_one(f
     assert len(pd.read_csv(folder / "p.csv")) == len(written)
 
 
-def test_one_line_changes_only_its_own_record(folder, call):
+def test_one_line_changes_only_its_own_record(folder, call_privet):
     """Whatever a line holds, all other lines are read as if it were not there."""
     lines = (folder / "patients.csv").read_text().splitlines()[:300]
     read = []
@@ -219,25 +205,27 @@ BAD = [
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD, ids=lambda v: " ".join(v)[:60])
-def test_bad_input_ends_with_code_2_and_one_sentence(arguments, message, folder, call, monkeypatch):
+def test_bad_input_ends_with_code_2_and_one_sentence(
+    arguments, message, folder, call_privet, monkeypatch
+):
     (folder / "short.csv").write_text("age,sex\n1,f\n")
     (folder / "fake.parquet").write_text("no parquet")
     (folder / "binary.csv").write_bytes(b"\xff\xfe\x00,f\n" * 3)
     (folder / "empty.csv").write_text("")
     monkeypatch.chdir(folder)
-    code, output, error = call(*arguments)
+    code, output, error = call_privet(*arguments)
     assert code == 2
     assert message in " ".join(error.split())
     assert "Traceback" not in error
     assert output == ""
 
 
-def test_an_unexpected_error_keeps_its_message_to_itself(folder, call, monkeypatch):
+def test_an_unexpected_error_keeps_its_message_to_itself(folder, call_privet, monkeypatch):
     def explode(*_, **__):
         raise RuntimeError(SECRET)
 
     monkeypatch.setattr("privet.tables.memory.MemoryEngine.__init__", explode)
-    code, output, error = call(
+    code, output, error = call_privet(
         "fit", folder / "patients.csv", "--schema", folder / "schema.toml",
         "--out", folder / "model.json",
     )  # fmt: skip
@@ -246,9 +234,12 @@ def test_an_unexpected_error_keeps_its_message_to_itself(folder, call, monkeypat
     assert SECRET not in output + error
 
 
-def test_a_drafted_schema_is_said_to_leak(folder, call):
-    assert call("schema", "draft", folder / "patients.csv", "--out", folder / "draft.toml")[0] == 0
-    code, output, error = call(
+def test_a_drafted_schema_is_said_to_leak(folder, call_privet):
+    assert (
+        call_privet("schema", "draft", folder / "patients.csv", "--out", folder / "draft.toml")[0]
+        == 0
+    )
+    code, output, error = call_privet(
         "fit", folder / "patients.csv", "--schema", folder / "draft.toml",
         "--out", folder / "model.json", "--max-depth", 1,
     )  # fmt: skip
@@ -257,14 +248,14 @@ def test_a_drafted_schema_is_said_to_leak(folder, call):
     assert "NOT PRIVATE" in output
 
 
-def test_another_tables_ledger_is_refused_and_nothing_is_spent(folder, call):
+def test_another_tables_ledger_is_refused_and_nothing_is_spent(folder, call_privet):
     other = Schema.from_dict({**PATIENTS.to_dict(), "table": "other patients"})
     other.to_toml(folder / "other.toml")
     assert (
-        call("ledger", folder / "books", "--create", "--epsilon", 1, "--schema",
+        call_privet("ledger", folder / "books", "--create", "--epsilon", 1, "--schema",
              folder / "other.toml")[0] == 0
     )  # fmt: skip
-    code, _, error = call(
+    code, _, error = call_privet(
         "fit", folder / "patients.csv", "--schema", folder / "schema.toml",
         "--ledger", folder / "books", "--out", folder / "model.json",
     )  # fmt: skip
@@ -273,13 +264,13 @@ def test_another_tables_ledger_is_refused_and_nothing_is_spent(folder, call):
     assert LedgerStore(folder / "books").draws == ()
 
 
-def test_tables_are_read_alike_from_csv_tsv_and_parquet(folder, call):
+def test_tables_are_read_alike_from_csv_tsv_and_parquet(folder, call_privet):
     pyarrow.csv.write_csv(
         pyarrow.parquet.read_table(folder / "patients.parquet"),
         folder / "patients.tsv",
         pyarrow.csv.WriteOptions(delimiter="\t"),
     )
-    code, _, error = call(
+    code, _, error = call_privet(
         "fit", folder / "patients.parquet", "--schema", folder / "schema.toml", "--out",
         folder / "model.json", "--max-depth", 2,
     )  # fmt: skip
@@ -287,7 +278,7 @@ def test_tables_are_read_alike_from_csv_tsv_and_parquet(folder, call):
     written = []
     for ending in ("csv", "tsv", "parquet"):
         out = folder / f"from-{ending}.parquet"
-        code, _, error = call(
+        code, _, error = call_privet(
             "predict", folder / "model.json", folder / f"patients.{ending}", "--out", out
         )
         assert code == 0, error
@@ -308,10 +299,10 @@ class TestLearners:
 
     @pytest.mark.parametrize("learner", ["boosting", "additive"])
     @pytest.mark.parametrize("delta", [None, 1e-6])
-    def test_classes(self, folder, call, learner, delta):
+    def test_classes(self, folder, call_privet, learner, delta):
         out = folder / "model.json"
         options = [] if delta is None else ["--delta", delta]
-        code, output, error = call(
+        code, output, error = call_privet(
             "fit", folder / "patients.csv", "--schema", folder / "schema.toml", "--out", out,
             "--learner", learner, "--epsilon", 2, *options,
         )  # fmt: skip
@@ -320,35 +311,41 @@ class TestLearners:
         model = privet.load(out)
         assert model.privacy.epsilon <= 2
         assert model.learner == learner
-        code, output, _ = call("show", out)
+        code, output, _ = call_privet("show", out)
         assert code == 0
         assert ("rho" if delta else "epsilon") in output
         for form in ("svg", "sql", "python", "dot", "json"):
-            assert call("show", out, "--format", form)[0] == 0
-        assert call("predict", out, folder / "patients.csv", "--out", folder / "p.csv")[0] == 0
+            assert call_privet("show", out, "--format", form)[0] == 0
+        assert (
+            call_privet("predict", out, folder / "patients.csv", "--out", folder / "p.csv")[0] == 0
+        )
         assert "prediction" in pd.read_csv(folder / "p.csv")
 
     @pytest.mark.parametrize("learner", ["boosting", "additive"])
-    def test_a_number(self, folder, call, learner):
+    def test_a_number(self, folder, call_privet, learner):
         out, schema = folder / "model.json", self.number_schema(folder)
-        code, _, error = call(
+        code, _, error = call_privet(
             "fit", folder / "patients.csv", "--schema", schema, "--out", out, "--learner", learner,
         )  # fmt: skip
         assert code == 0, error
-        assert call("predict", out, folder / "patients.csv", "--out", folder / "p.csv")[0] == 0
+        assert (
+            call_privet("predict", out, folder / "patients.csv", "--out", folder / "p.csv")[0] == 0
+        )
         predicted = pd.read_csv(folder / "p.csv")
         assert predicted.columns.tolist() == ["prediction"]
         assert predicted["prediction"].between(*privet.load(out).schema.bounds).all()
 
-    def test_what_does_not_fit_together_is_said(self, folder, call):
+    def test_what_does_not_fit_together_is_said(self, folder, call_privet):
         data, schema = folder / "patients.csv", self.number_schema(folder)
-        code, _, error = call("fit", data, "--schema", schema)
+        code, _, error = call_privet("fit", data, "--schema", schema)
         assert code == 2
         assert "--learner boosting" in error
-        code, _, error = call("fit", data, "--schema", folder / "schema.toml", "--delta", 1e-6)
+        code, _, error = call_privet(
+            "fit", data, "--schema", folder / "schema.toml", "--delta", 1e-6
+        )
         assert code == 2
         assert "--delta is not for --learner tree" in error
-        code, _, error = call(
+        code, _, error = call_privet(
             "fit", data, "--schema", folder / "schema.toml", "--learner", "boosting", "--delta", 2
         )
         assert code == 2

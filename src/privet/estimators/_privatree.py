@@ -88,7 +88,8 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
     -------
     Releases a noisy count of rows (unless declared), private quantiles of the numeric features (if
     so binned), one split per node or noisy class histograms of all features, and one label per
-    leaf; ``epsilon``-DP for adding or removing one record (docs/proofs/privatree.md).
+    leaf; ``epsilon``-DP for adding or removing one record, or what ``privacy_`` says if published
+    (docs/proofs/privatree.md).
 
     Examples
     --------
