@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from privet import __version__
-from privet.cli import audit, certify, demo, fit, ledger, predict, schema, show
+from privet.cli import audit, certify, demo, fit, ledger, plan, predict, schema, show
 from privet.errors import PrivetError
 
 app = typer.Typer(
@@ -33,6 +33,7 @@ app.command()(show.show)
 app.command()(ledger.ledger)
 app.command()(audit.audit)
 app.command()(certify.certify)
+app.command()(plan.plan)
 app.command()(demo.demo)
 
 

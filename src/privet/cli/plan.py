@@ -1,0 +1,194 @@
+"""``privet plan``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from privet.planning import Level, Plan
+
+
+def plan(
+    rows: Annotated[int, typer.Option(help="How many rows the table has, about.")],
+    epsilon: Annotated[float, typer.Option(help="The privacy budget of one fit.")],
+    features: Annotated[int, typer.Option(help="How many numeric features.")] = 10,
+    categories: Annotated[
+        str, typer.Option(help="How many categories each categorical feature has: 2,5,12.")
+    ] = "",
+    bins: Annotated[int, typer.Option(help="Cells that a number is cut into.")] = 64,
+    classes: Annotated[int, typer.Option(help="How many classes.")] = 2,
+    schema: Annotated[
+        Path | None, typer.Option(help="Instead: a schema file with features and classes.")
+    ] = None,
+    parties: Annotated[int, typer.Option(help="How many hold the rows, apart.")] = 1,
+    honest: Annotated[
+        int | None,
+        typer.Option(help="Secure sum: parties that stay and do not collude; else all."),
+    ] = None,
+    max_depth: Annotated[int, typer.Option(help="Deepest tree to look at.")] = 10,
+    tolerance: Annotated[
+        float, typer.Option(help="Share of the rows that may be lost in the worst case.")
+    ] = 0.2,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+) -> None:
+    """Say what rows and epsilon can afford, before any data are touched."""
+    from rich.console import Console
+
+    from privet.planning import make_plan
+
+    if schema is None:
+        sizes = _sizes(categories)
+    else:
+        features, sizes, classes = _from_schema(schema)
+    made = make_plan(
+        rows,
+        epsilon,
+        numbers=features,
+        categories=sizes,
+        bins=bins,
+        classes=classes,
+        parties=parties,
+        honest=honest,
+        max_depth=max_depth,
+        tolerance=tolerance,
+    )
+    if as_json:
+        typer.echo(json.dumps(made.to_dict(), indent=2))
+        return
+    output = Console(highlight=False)
+    output.print(_depth_table(made))
+    if made.parties > 1:
+        output.print(_protocol_table(made))
+    for sentence in _sentences(made):
+        output.print(sentence, soft_wrap=True)
+
+
+def _sizes(text: str) -> list[int]:
+    from privet.planning import PlanError
+
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise PlanError("--categories takes whole numbers with commas between, such as 2,5,12")
+    return [int(part) for part in parts]
+
+
+def _from_schema(path: Path) -> tuple[int, list[int], int]:
+    from privet.planning import PlanError
+    from privet.schema import Categorical, Schema
+
+    read = Schema.from_toml(path)
+    if read.classes is None:
+        raise PlanError("a plan is for classes, and this schema's target is a number")
+    sizes = [
+        len(feature.values)
+        for feature in read.features.values()
+        if isinstance(feature, Categorical)
+    ]
+    return len(read.features) - len(sizes), sizes, len(read.classes)
+
+
+def _depth_table(made: Plan) -> Any:
+    from rich.table import Table
+
+    held = f" by {made.parties} parties ({made.winner})" if made.parties > 1 else ""
+    table = Table(
+        title=f"Trees that {made.rows:,} rows held{held} afford with epsilon {made.epsilon:g}"
+        if held
+        else f"Trees that {made.rows:,} rows afford with epsilon {made.epsilon:g}",
+        title_justify="left",
+    )
+    levels = made.levels[made.winner]
+    kind = levels[0].protocol.split_kind
+    columns = ("depth", "leaves", "rows per leaf", "epsilon per level", "epsilon for labels")
+    losses = ("labels lose (bound)", f"splits lose ({kind})", "affordable")
+    for column in (*columns, *losses):
+        table.add_column(column, justify="right")
+    for level in levels:
+        table.add_row(
+            str(level.depth),
+            f"{level.leaves:,}",
+            f"{level.rows_per_leaf:,.4g}",
+            f"{level.split_epsilon:.3g}",
+            f"{level.label_epsilon:.3g}",
+            f"{level.label_loss:.2%}",
+            f"{level.split_loss:.2%}",
+            "yes" if level.loss <= made.tolerance else "no",
+            style="bold" if level.depth == made.depth else "",
+        )
+    return table
+
+
+def _protocol_table(made: Plan) -> Any:
+    from rich.table import Table
+
+    table = Table(title=f"Protocols at depth {made.compared_at}", title_justify="left")
+    columns = ("protocol", "depth", "noise per count", "in a leaf", "a split loses")
+    more = ("a label loses", "in all", "rows for a sound split")
+    for column in (*columns, *more):
+        table.add_column(column, justify="left" if column == "protocol" else "right")
+    for name, levels in made.levels.items():
+        level: Level = levels[made.compared_at - 1]
+        one = level.protocol
+        table.add_row(
+            name,
+            str(made.depths[name]),
+            _number(one.count_deviation),
+            _number(one.label_deviation),
+            f"{one.split_loss:,.4g} ({one.split_kind})",
+            f"{one.label_loss:,.3g}",
+            f"{level.loss:.2%}",
+            "no guarantee" if one.rows_needed is None else f"{one.rows_needed:,.0f}",
+            style="bold" if name == made.winner else "",
+        )
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.4g}"
+
+
+def _sentences(made: Plan) -> list[str]:
+    """Return the advice in words, and what is proved of it."""
+    told = []
+    if made.depth:
+        told.append(
+            f"A greedy tree of depth {made.depth} is affordable: its losses stay below "
+            f"{made.tolerance:.0%} of the rows in the worst case (a rule of thumb)."
+        )
+    else:
+        told.append(
+            "No split is affordable: give more rows or epsilon, or fewer features and bins."
+        )
+    told.append(
+        f"Up to {made.affordable_leaves:,} leaves: with half of the budget, labels then lose at "
+        "most 1% of the rows, expected (a bound)."
+    )
+    if made.parties > 1:
+        other = made.levels["single machine"][made.compared_at - 1].loss
+        own = made.levels[made.winner][made.compared_at - 1].loss
+        told.append(
+            f"{made.winner} loses least, {own:.2%} of the rows; the second-best protocol loses "
+            f"{made.advantage:.3g} times that, a single machine with all rows would lose "
+            f"{other:.2%}. Estimates take noise in gains as normal and independent, and for "
+            "LocalRNM the rows as divided at random: parties that differ can make it worse."
+        )
+    if made.flagship is None:
+        told.append("PrivateTreeClassifier refuses: epsilon must be at least 0.0001.")
+    else:
+        blocks = " + ".join(f"{depth} (epsilon {cost:.3g})" for depth, cost in made.flagship.blocks)
+        quantiles = made.flagship.quantiles
+        bought = "" if quantiles is None else f", and private quantiles for {quantiles:.3g}"
+        told.append(
+            f"PrivateTreeClassifier on one machine, told the number of rows, would draw whole "
+            f"trees of depth {blocks}{bought}; its first block gets at most "
+            f"{made.flagship.shortfall:,.0f} rows fewer right than the best such tree, expected "
+            "(a bound)."
+        )
+    told.append(
+        "Splits lose rows x Gini impurity, which bounds misclassified rows. No data were read."
+    )
+    return told

@@ -1,0 +1,241 @@
+"""The plan: its parts, what it says of protocols against a simulated node, and bad input."""
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privet import Numeric, PrivateTable, PrivateTreeClassifier, Schema
+from privet.planning import PlanError, label_loss, make_plan, protocols
+from privet.planning.advice import LABEL_ERROR
+from privet.planning.protocols import GAIN_SLOPE
+from privet.privacy import Budget
+from privet.tables import Split
+
+
+def gini(counts):
+    rows = counts.sum(axis=-1)
+    return rows - (counts**2).sum(axis=-1) / np.maximum(rows, 1e-9)
+
+
+def scores_of(histograms):
+    """Return minus the loss of every cut, from histograms (feature, bin, class)."""
+    left = np.cumsum(histograms, axis=1)[:, :-1]
+    right = histograms.sum(axis=1, keepdims=True) - left
+    return -(gini(np.maximum(left, 0)) + gini(np.maximum(right, 0))).ravel()
+
+
+class Node:
+    """A node of a table that k parties hold, and one split of it by every protocol."""
+
+    def __init__(self, rng, rows, features, bins, parties, strength):
+        x = rng.integers(0, bins, (rows, features))
+        y = (rng.random(rows) < 0.5 + strength * np.where(x[:, 0] >= bins // 2, 0.5, -0.5)) * 1
+        who = rng.integers(0, parties, rows)
+        self.rng, self.parties, self.features = rng, parties, features
+        self.parts = np.zeros((parties, features, bins, 2))
+        for j in range(features):
+            np.add.at(self.parts, (who, j, x[:, j], y), 1)
+        self.all = self.parts.sum(axis=0)
+        self.scores = scores_of(self.all)
+
+    def lost(self, chosen):
+        return self.scores.max() - self.scores[chosen]
+
+    def flip(self, scores, scale):
+        return int((scores + self.rng.exponential(scale, scores.shape)).argmax())
+
+    def single_machine(self, e):
+        return self.lost(self.flip(self.scores, 2 / e))
+
+    def histograms(self, e, noises):
+        noise = self.rng.laplace(0, self.features / e, (noises, *self.all.shape)).sum(axis=0)
+        return self.lost(scores_of(self.all + noise).argmax())
+
+    def local(self, e):
+        own = sorted({self.flip(scores_of(part), 4 / e) for part in self.parts})
+        left = np.cumsum(self.all, axis=1)[:, :-1].reshape(-1, 2)[own]
+        tables = np.stack([left, self.all.sum(axis=1)[0] - left], axis=1)
+        noise = self.rng.laplace(0, 2 * len(own) / e, (self.parties, *tables.shape)).sum(axis=0)
+        return self.lost(own[int((-gini(np.maximum(tables + noise, 0)).sum(axis=1)).argmax())])
+
+    def all_protocols(self, e):
+        return {
+            "single machine": self.single_machine(e),
+            "secure sum": self.histograms(e, 1),
+            "LocalRNM": self.local(e),
+            "NoisyCounts": self.histograms(e, self.parties),
+        }
+
+
+@pytest.mark.parametrize(("parties", "e"), [(4, 0.33), (24, 0.8)])
+def test_losses_and_their_order_on_a_simulated_node(parties, e):
+    """Random rows: what is said stays above what is lost, and the winner wins."""
+    rng, features, bins = np.random.default_rng(parties), 10, 16
+    said = {
+        one.name: one.split_loss
+        for one in protocols(
+            e, 1.0, candidates=features * (bins - 1), features=features, bins=bins, parties=parties
+        )
+    }
+    runs = [Node(rng, 2000, features, bins, parties, 0.5).all_protocols(e) for _ in range(60)]
+    lost = {name: np.mean([run[name] for run in runs]) for name in said}
+    assert all(lost[name] <= said[name] for name in said)
+    best, winner = (sorted(losses, key=losses.get)[:2] for losses in (lost, said))
+    assert best == winner == ["single machine", "LocalRNM" if parties == 4 else "secure sum"]
+
+
+def test_noise_of_counts():
+    """Deviations against draws: scale features / e per cell, half of the cells on a side."""
+    rng, features, bins, parties, e, f = np.random.default_rng(0), 6, 8, 5, 0.5, 0.25
+    found = protocols(e, f, candidates=42, features=features, bins=bins, parties=parties, honest=3)
+    by_name = {one.name: one for one in found}
+    cells = rng.laplace(0, features / e, (20_000, parties, bins // 2)).sum(axis=(1, 2))
+    assert by_name["NoisyCounts"].count_deviation == pytest.approx(cells.std(), rel=0.03)
+    own = rng.laplace(0, 2 * parties / e, (20_000, parties)).sum(axis=1)
+    assert by_name["LocalRNM"].count_deviation == pytest.approx(own.std(), rel=0.03)
+    labels = rng.laplace(0, 1 / f, (20_000, parties)).sum(axis=1)
+    assert by_name["NoisyCounts"].label_deviation == pytest.approx(labels.std(), rel=0.03)
+    ratio = math.exp(-f)  # Polya shares of 1/3 each: five of them
+    size = rng.negative_binomial(5 / 3, 1 - ratio, (2, 20_000))
+    assert by_name["secure sum"].label_deviation == pytest.approx(
+        (size[0] - size[1]).std(), rel=0.03
+    )
+    assert by_name["single machine"].count_deviation is None
+    everyone = protocols(e, f, candidates=42, features=features, bins=bins, parties=parties)
+    assert everyone[1].label_deviation == pytest.approx(math.sqrt(2) / f)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_slope_of_a_gain(classes):
+    rng = np.random.default_rng(classes)
+    share = rng.dirichlet([0.1] * 2 * classes, 50_000).reshape(-1, 2, classes) + 1e-9
+
+    def slopes(counts):
+        p = counts / counts.sum(axis=-1, keepdims=True)
+        return 1 - 2 * p + (p**2).sum(axis=-1, keepdims=True)
+
+    found = slopes(share.sum(axis=1, keepdims=True)) - slopes(share)
+    steepest = np.sqrt((found**2).sum(axis=(1, 2))).max()
+    assert 0.95 * GAIN_SLOPE < steepest <= GAIN_SLOPE * 1.0001
+
+
+def test_the_librarys_labels_lose_what_the_plan_says():
+    """Labels of 8 leaves by ``choose_labels``, the gap being the worst."""
+    leaves, epsilon = 8, 0.25
+    schema = Schema({"x": Numeric(0, leaves, bins=leaves)}, target="y", classes=[0, 1])
+    lead = round(1 / epsilon)  # where a swap costs most
+    x = np.repeat(np.arange(leaves) + 0.5, 60 + lead)
+    y = np.tile(np.r_[np.zeros(30 + lead, int), np.ones(30, int)], leaves)
+    table = PrivateTable(x.reshape(-1, 1), y, schema, Budget(1000.0))
+    cells = table.root().split([Split(0, (*range(leaves), leaves))])
+    labels = np.array([cells.choose_labels(Fraction(1, 4))[:leaves] for _ in range(500)])
+    said = label_loss(2, epsilon)
+    slack = 5 * lead / 2 / math.sqrt(labels.size)
+    assert lead * np.mean(labels == 1) == pytest.approx(said, abs=slack)
+    assert slack < said / 4  # a factor of two would be seen
+
+
+def test_losses_grow_with_depth_and_shrink_with_rows_and_epsilon():
+    small, rich = make_plan(2000, 0.5, parties=3), make_plan(20_000, 0.5, parties=3)
+    dear = make_plan(2000, 5.0, parties=3)
+    for name, levels in small.levels.items():
+        losses = [level.loss for level in levels]
+        assert losses == sorted(losses)
+        for better in (rich, dear):
+            assert better.depths[name] >= small.depths[name]
+            assert all(
+                new.loss <= old.loss + 1e-12
+                for new, old in zip(better.levels[name], levels, strict=True)
+            )
+
+
+def test_budgets_add_up_and_labels_get_what_they_need():
+    plan = make_plan(50_000, 1.0)
+    for level in plan.levels["single machine"]:
+        assert level.depth * level.split_epsilon + level.label_epsilon == pytest.approx(1.0)
+        assert level.label_epsilon <= 0.5
+        if level.label_epsilon < 0.5:
+            assert level.label_loss == pytest.approx(LABEL_ERROR)
+    leaves = plan.affordable_leaves
+    assert leaves * label_loss(2, 0.5) <= LABEL_ERROR * 50_000 < (leaves + 1) * label_loss(2, 0.5)
+
+
+def test_who_wins():
+    alone = make_plan(10_000, 1.0)
+    assert (alone.winner, alone.advantage, list(alone.levels)) == (
+        "single machine", None, ["single machine"]
+    )  # fmt: skip
+    few, many = make_plan(50_000, 1.0, parties=3), make_plan(50_000, 1.0, parties=60)
+    assert (few.winner, many.winner) == ("LocalRNM", "secure sum")
+    assert few.advantage > 1 < many.advantage
+    assert make_plan(5, 1.0, parties=50).depth == 0  # more parties than rows
+
+
+def test_a_plan_is_plain_data():
+    plain = make_plan(1000, 1.0, parties=2, max_depth=3).to_dict()
+    again = json.loads(json.dumps(plain))
+    assert again["levels"]["secure sum"][2]["depth"] == 3
+    assert again["levels"]["LocalRNM"][0]["protocol"]["rows_needed"] is None
+    assert again["depth"] == again["depths"][again["winner"]]
+
+
+class TestFlagship:
+    def test_it_is_what_the_estimator_does(self):
+        schema = Schema({"a": Numeric(0, 1), "b": Numeric(0, 1)}, target="y", classes=[0, 1])
+        rng = np.random.default_rng(0)
+        x = rng.random((3000, 2))
+        y = (x[:, 0] > 0.3) * 1
+        model = PrivateTreeClassifier(epsilon=1.0, schema=schema, n_rows=3000).fit(x, y)
+        said = make_plan(3000, 1.0, numbers=2).flagship
+        assert [depth for depth, _ in said.blocks] == [3, 3]
+        assert model.tree_.depth <= said.depth
+        spent = {round(entry["epsilon"], 9) for entry in model.privacy_.entries}
+        named = {cost for _, cost in said.blocks} | {said.quantiles / 2}  # of two features
+        assert spent == {round(cost, 9) for cost in named}
+        assert sum(cost for _, cost in said.blocks) + said.quantiles == pytest.approx(1.0)
+
+    def test_the_shortfall_is_kept(self):
+        """Noise features, one test that matters: accuracy of draws against the best tree."""
+        schema = Schema({"a": Numeric(0, 1), "b": Numeric(0, 1)}, target="y", classes=[0, 1])
+        rng, rows, epsilon = np.random.default_rng(1), 400, 0.1
+        x = rng.random((rows, 2))
+        y = (x[:, 0] > 0.5) * 1
+        said = make_plan(rows, epsilon, numbers=2).flagship
+        assert said.blocks == ((2, 0.1),)
+        lost = []
+        for _ in range(20):
+            model = PrivateTreeClassifier(epsilon=epsilon, schema=schema, n_rows=rows).fit(x, y)
+            lost.append(rows - np.sum(model.predict(x) == y))
+        assert np.mean(lost) <= said.shortfall < rows  # the best tree is always right
+
+    def test_too_little_epsilon(self):
+        assert make_plan(1000, 1e-5).flagship is None
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"rows": 0}, "rows must be at least 1; say how many"),
+        ({"rows": 10.5}, "rows must be a whole number"),
+        ({"epsilon": 0}, "epsilon must be a positive number; a usual budget"),
+        ({"epsilon": math.inf}, "epsilon must be a positive number"),
+        ({"epsilon": "1"}, "epsilon must be a number"),
+        ({"parties": 0}, "parties must be at least 1; 1 means"),
+        ({"classes": 1}, "classes must be at least 2; one class"),
+        ({"numbers": 0}, "a tree needs a feature"),
+        ({"numbers": -1}, "numeric features must be at least 0"),
+        ({"categories": [1]}, "categories must be at least 2"),
+        ({"bins": 1}, "one bin cannot be split"),
+        ({"max_depth": 0}, "max_depth must be at least 1"),
+        ({"max_depth": 31}, "at most 30"),
+        ({"tolerance": 0}, "tolerance must lie between"),
+        ({"parties": 3, "honest": 4}, "more honest parties"),
+        ({"parties": 3, "honest": 0}, "honest must be at least 1"),
+    ],
+)
+def test_bad_input(change, match):
+    with pytest.raises(PlanError, match=match):
+        make_plan(**{"rows": 100, "epsilon": 1.0, **change})
