@@ -60,6 +60,10 @@ class AuditError(PrivetError, ValueError):
     """What is to be audited cannot be, or not in this way."""
 
 
+class FederationError(PrivetError):
+    """A party refuses, is lost or answers nonsense, or the question is not one for parties."""
+
+
 class PrivacyLeakWarning(UserWarning):
     """Something outside the accounting depends on the data or can undo the noise.
 

@@ -119,7 +119,8 @@ class PrivacyCard(Mapping[str, Any]):
 
 #: Rules that change what the learner sees; they look at one record at a time (schema.py).
 NOTES = (
-    "numbers outside the schema's bounds were clipped to them; missing numbers and unknown or "
+    "numbers outside the schema's bounds, targets too, were clipped to them, which is part of the "
+    "mechanism; missing numbers and unknown or "
     "missing categories went to a public extra bin; records whose class is not in the schema were "
     "left out; how many is not reported",
 )

@@ -26,10 +26,10 @@ from privet.audit.laws import permute_and_flip
 from privet.criteria import Gini
 from privet.datasets import PATIENTS, make_patients
 from privet.errors import BudgetError, PublishedCostWarning
+from privet.learners._views import two_sides
 from privet.learners.privatree import (
     Options,
     _impurity,
-    _sides,
     _worst_error,
     leaf_amount,
     make_plan,
@@ -142,15 +142,15 @@ def test_two_classes_have_the_constant_of_the_paper():
 
 def test_all_ways_to_divide_few_codes_and_single_ones_of_many():
     view = View(MIXED, ((0.5,), (0.0, 1.0), None, None))
-    few = _sides(view, 2)  # three values and the extra code
+    few = two_sides(view, 2)  # three values and the extra code
     groups = {frozenset(np.flatnonzero(row).tolist()) for row in few}
     everything = frozenset(range(4))
     assert len(few) == len(groups) == 2**3 - 1
     assert all(group and everything - group not in groups for group in groups)
-    many = _sides(view, 3)
+    many = two_sides(view, 3)
     assert many.shape == (10, 10)
     assert (many.sum(axis=1) == 1).all()
-    assert _sides(view, 1).tolist() == [
+    assert two_sides(view, 1).tolist() == [
         [False, True, True, True],
         [False, False, True, True],
         [False, False, False, True],  # missing against known
@@ -159,7 +159,7 @@ def test_all_ways_to_divide_few_codes_and_single_ones_of_many():
 
 def test_candidates_are_scored_as_they_divide(generator):
     view = View(MIXED, ((0.5,), (0.0, 1.0), None, None))
-    binary = Binary([_sides(view, j) for j in range(4)])
+    binary = Binary([two_sides(view, j) for j in range(4)])
     orders = {3: np.array([generator.permutation(10) for _ in range(6)])}
     for candidates in (binary, Ordered(binary, orders)):
         for j, size in enumerate(view.sizes):

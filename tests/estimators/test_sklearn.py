@@ -6,13 +6,19 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from privet import (
     DiffPC45Classifier,
     DiffPID3Classifier,
+    DiPriMeForestClassifier,
+    DiPriMeForestRegressor,
+    DiPriMeTreeClassifier,
+    DiPriMeTreeRegressor,
     PrivateAdditiveClassifier,
     PrivateAdditiveRegressor,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivateTreeClassifier,
+    PrivateTreeRegressor,
     PrivaTreeClassifier,
     SulqID3Classifier,
+    TopDownClassifier,
 )
 
 # The checks fit tiny tables (20 to 300 rows), where a private tree at epsilon 1 rightly learns next
@@ -24,6 +30,8 @@ ESTIMATORS = [
     SulqID3Classifier(epsilon=1000.0, max_depth=2),
     DiffPC45Classifier(epsilon=1000.0, random_state=0),
     PrivaTreeClassifier(epsilon=1000.0),
+    TopDownClassifier(epsilon=1000.0),
+    TopDownClassifier(epsilon=1000.0, criterion="clipped_entropy", split="rnm", random_state=0),
     PrivateTreeClassifier(epsilon=1000.0),
     PrivateTreeClassifier(epsilon=1000.0, random_state=0),
     PrivateBoostingClassifier(epsilon=1000.0, random_state=0),
@@ -31,6 +39,12 @@ ESTIMATORS = [
     PrivateBoostingRegressor(epsilon=1000.0, n_rounds=4),
     PrivateAdditiveClassifier(epsilon=1000.0, delta=1e-6),
     PrivateAdditiveRegressor(epsilon=1000.0, random_state=0),
+    PrivateTreeRegressor(epsilon=1000.0),
+    PrivateTreeRegressor(epsilon=1000.0, criterion="sad", random_state=0),
+    DiPriMeForestClassifier(epsilon=1000.0),
+    DiPriMeForestRegressor(epsilon=1000.0, variant="uniform", random_state=0),
+    DiPriMeTreeClassifier(epsilon=1000.0, variant="exp", random_state=0),
+    DiPriMeTreeRegressor(epsilon=1000.0),
 ]
 
 

@@ -10,13 +10,19 @@ from privet.audit.exact import Table, Verdict, audit, universe
 from privet.estimators import (
     DiffPC45Classifier,
     DiffPID3Classifier,
+    DiPriMeForestClassifier,
+    DiPriMeForestRegressor,
+    DiPriMeTreeClassifier,
+    DiPriMeTreeRegressor,
     PrivateAdditiveClassifier,
     PrivateAdditiveRegressor,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivateTreeClassifier,
+    PrivateTreeRegressor,
     PrivaTreeClassifier,
     SulqID3Classifier,
+    TopDownClassifier,
 )
 from privet.schema import Categorical, Numeric, Schema
 
@@ -27,6 +33,8 @@ TWO = Schema({"a": _A, "b": _B}, target="y", classes=[0, 1])
 MIXED = Schema({"a": _A, "x": _X}, target="y", classes=[0, 1])
 NUMERIC = Schema({"x": _X}, target="y", classes=[0, 1])
 THREE_CLASSES = Schema({"a": _A}, target="y", classes=[0, 1, 2])
+PAIR = Schema({"a": Categorical(["u", "v"]), "b": _B}, target="y", classes=[0, 1])
+PAIR_NUMBER = Schema({"a": Categorical(["u", "v"]), "b": _B}, target="y", bounds=(0, 1))
 NUMBER = Schema({"a": _A}, target="y", bounds=(0, 1))
 DELTA = 1e-6
 
@@ -90,6 +98,8 @@ def cases(epsilon: float = 1.0) -> Iterator[Case]:
     yield from _added(epsilon)
     yield from _friedman_schuster(epsilon)
     yield from _privatree(epsilon)
+    yield from _topdown(epsilon)
+    yield from _forests(epsilon)
 
 
 def _trees(epsilon: float) -> Iterator[Case]:
@@ -174,3 +184,59 @@ def _privatree(epsilon: float) -> Iterator[Case]:
         "histograms, published", MIXED, {"paths": 12}, split="histogram", calibration="published",
         binning="quantile",
     )  # fmt: skip
+
+
+def _forests(epsilon: float) -> Iterator[Case]:
+    follow: dict[str, Any] = {"paths": 12}
+
+    def case(options: str, model: Any, how: dict[str, Any] | None = None) -> Case:
+        return Case("diprime", options, model, how or {})
+
+    classes, number = DiPriMeForestClassifier, DiPriMeForestRegressor
+    given: dict[str, Any] = {"epsilon": epsilon, "max_depth": 1, "n_estimators": 2}
+    for variant in ("uniform", "exp", "flip"):
+        kind: dict[str, Any] = {"variant": variant, **given}
+        paper: dict[str, Any] = {"calibration": "published", "max_features": 2, **kind}
+        alone: dict[str, Any] = {"epsilon": epsilon, "max_depth": 1, "variant": variant}
+        yield case(f"{variant}, two parts", classes(schema=PAIR, **kind), follow)
+        yield case(f"{variant}, published", classes(schema=PAIR, **paper), follow)
+        yield case(f"{variant}, one tree", DiPriMeTreeClassifier(schema=PAIR, **alone))
+        yield case(
+            f"{variant}, one tree", DiPriMeTreeRegressor(schema=PAIR_NUMBER, **alone), follow
+        )
+    yield case("a number and a category", classes(schema=MIXED, variant="exp", **given), follow)
+    yield case("depth 2", DiPriMeTreeClassifier(epsilon, TWO, max_depth=2), follow)
+    yield case("paid count", DiPriMeTreeClassifier(epsilon, ONE), follow)
+    yield case("every tree on all rows", classes(schema=TWO, partition=False, **given), follow)
+    yield case("three classes", classes(schema=THREE_CLASSES, **given), follow)
+    yield case("two parts", number(schema=NUMBER, **given), follow)
+    for criterion in ("linear", "sad", "sse"):
+        yield Case(
+            "tree",
+            f"a number, {criterion}",
+            PrivateTreeRegressor(epsilon, NUMBER, max_depth=1, n_rows=9, criterion=criterion),
+            {"most_outcomes": 2} if criterion == "linear" else follow,
+        )
+
+
+def _topdown(epsilon: float) -> Iterator[Case]:
+    def case(options: str, schema: Schema, how: dict[str, Any] | None = None, **given: Any) -> Case:
+        shared = {"max_depth": 1, "n_thresholds": 1, "n_rows": 9, **given}
+        return Case("topdown", options, TopDownClassifier(epsilon, schema, **shared), how or {})
+
+    few, some = {"most_outcomes": 2}, {"paths": 12}
+    for split in ("flip", "exponential", "rnm"):
+        yield case(split, MIXED, few, split=split)
+    for criterion in ("max", "clipped_entropy", "entropy"):
+        yield case(criterion, MIXED, few, criterion=criterion)
+    yield case("paid count", ONE, few, n_rows=None, max_depth="auto")
+    yield case("three classes", THREE_CLASSES, few)
+    for budget in ("decay", "uniform"):
+        yield case(f"depth 2, {budget}", TWO, some, max_depth=2, budget=budget)
+    yield case("depth 2, one node", MIXED, some, max_depth=2, max_nodes=1)
+    yield case("depth 2, counts", MIXED, some, max_depth=2, min_weight=0.1, min_gain=0)
+    for criterion in ("entropy", "gini"):
+        yield case(
+            f"{criterion}, published", MIXED, some, max_depth=2, criterion=criterion, split="rnm",
+            calibration="published",
+        )  # fmt: skip

@@ -22,6 +22,8 @@ class Learner(StrEnum):
     diffpid3 = "diffpid3"
     sulq = "sulq"
     privatree = "privatree"
+    topdown = "topdown"
+    diprime = "diprime"
 
 
 class Aim(StrEnum):
@@ -49,10 +51,28 @@ class Binning(StrEnum):
 
 
 class SplitBy(StrEnum):
-    """How PrivaTree splits."""
+    """How PrivaTree and DP-TopDown split."""
 
     select = "select"
     histogram = "histogram"
+    flip = "flip"
+    exponential = "exponential"
+    rnm = "rnm"
+
+
+class LevelBudget(StrEnum):
+    """What the levels of DP-TopDown get."""
+
+    decay = "decay"
+    uniform = "uniform"
+
+
+class Variant(StrEnum):
+    """How DiPriMe chooses features."""
+
+    flip = "flip"
+    exp = "exp"
+    uniform = "uniform"
 
 
 class CriterionName(StrEnum):
@@ -62,6 +82,9 @@ class CriterionName(StrEnum):
     gini = "gini"
     clipped_entropy = "clipped_entropy"
     entropy = "entropy"
+    linear = "linear"
+    sad = "sad"
+    sse = "sse"
 
 
 def fit(
@@ -76,12 +99,14 @@ def fit(
         typer.Option(help="boosting, additive: (epsilon, delta) instead of pure epsilon."),
     ] = None,
     learner: Annotated[
-        Learner, typer.Option(help="The algorithm. For a number: boosting or additive.")
+        Learner,
+        typer.Option(help="The algorithm. For a number: tree, boosting, additive or diprime."),
     ] = Learner.tree,
     max_depth: Annotated[
         int | None,
         typer.Option(
-            help="Most tests on a path. [default: tree, boosting: automatic; privatree: 4; else 5]"
+            help="Most tests on a path. [default: tree, boosting, topdown, diprime: automatic; "
+            "privatree: 4; else 5]"
         ),
     ] = None,
     n_rounds: Annotated[
@@ -93,7 +118,8 @@ def fit(
     n_rows: Annotated[
         int | None,
         typer.Option(
-            help="tree, boosting, privatree: the number of rows, if public; else a count is bought."
+            help="tree, boosting, privatree, topdown, diprime: the rows, if public; else a count "
+            "is bought."
         ),
     ] = None,
     probability_share: Annotated[
@@ -102,7 +128,10 @@ def fit(
     ] = None,
     criterion: Annotated[
         CriterionName | None,
-        typer.Option(help="diffpid3, diffpc45: how splits are scored. [default: max]"),
+        typer.Option(
+            help="diffpid3, diffpc45, topdown: how splits are scored; tree for a number: linear, "
+            "sad or sse. [default: max, topdown: gini, linear]"
+        ),
     ] = None,
     n_max: Annotated[
         int | None,
@@ -115,17 +144,51 @@ def fit(
     calibration: Annotated[
         Calibration | None,
         typer.Option(
-            help="diffpid3, diffpc45, sulq, privatree: spend as the paper does. [default: valid]"
+            help="diffpid3, diffpc45, sulq, privatree, topdown, diprime: spend as the paper does. "
+            "[default: valid]"
         ),
     ] = None,
     binning: Annotated[
         Binning | None, typer.Option(help="privatree: where bins end. [default: auto]")
     ] = None,
     split: Annotated[
-        SplitBy | None, typer.Option(help="privatree: how nodes are split. [default: select]")
+        SplitBy | None,
+        typer.Option(
+            help="How nodes are split. privatree: select or histogram; topdown: flip, exponential "
+            "or rnm. [default: select, flip]"
+        ),
     ] = None,
     max_bins: Annotated[
         int | None, typer.Option(help="privatree: bins of a number. [default: automatic]")
+    ] = None,
+    variant: Annotated[
+        Variant | None, typer.Option(help="diprime: how features are chosen. [default: flip]")
+    ] = None,
+    n_estimators: Annotated[
+        int | None, typer.Option(help="diprime: how many trees. [default: 3]")
+    ] = None,
+    max_features: Annotated[
+        int | None, typer.Option(help="diprime: features that a node considers. [default: all]")
+    ] = None,
+    max_nodes: Annotated[
+        int | None, typer.Option(help="topdown: most splits. [default: 512]")
+    ] = None,
+    budget: Annotated[
+        LevelBudget | None, typer.Option(help="topdown: what levels get. [default: decay]")
+    ] = None,
+    leaf_fraction: Annotated[
+        float | None, typer.Option(help="topdown: part of epsilon for labels. [default: 0.5]")
+    ] = None,
+    n_thresholds: Annotated[
+        int | None, typer.Option(help="topdown: cuts of a number. [default: 31]")
+    ] = None,
+    min_gain: Annotated[
+        float | None,
+        typer.Option(help="topdown: least gain of a split, in records. [default: by its noise]"),
+    ] = None,
+    min_weight: Annotated[
+        float | None,
+        typer.Option(help="topdown: least part of the rows in a cell that is split."),
     ] = None,
     out: Annotated[Path, typer.Option(help="The model file to write.")] = Path("model.json"),
     ledger: Annotated[
@@ -160,6 +223,15 @@ def fit(
         "binning": None if binning is None else str(binning),
         "split": None if split is None else str(split),
         "max_bins": max_bins,
+        "variant": None if variant is None else str(variant),
+        "n_estimators": n_estimators,
+        "max_features": max_features,
+        "max_nodes": max_nodes,
+        "budget": None if budget is None else str(budget),
+        "leaf_fraction": leaf_fraction,
+        "n_thresholds": n_thresholds,
+        "min_gain": min_gain,
+        "min_weight": min_weight,
     }
     estimator = estimator_for(learner, public)(epsilon=epsilon, schema=public, ledger=ledger)
     options = {name: value for name, value in given.items() if value is not None}
@@ -193,13 +265,18 @@ def estimator_for(learner: Learner, schema: Schema) -> Any:
             Learner.diffpid3: estimators.DiffPID3Classifier,
             Learner.sulq: estimators.SulqID3Classifier,
             Learner.privatree: estimators.PrivaTreeClassifier,
+            Learner.topdown: estimators.TopDownClassifier,
+            Learner.diprime: estimators.DiPriMeForestClassifier,
         }[learner]
-    if learner not in (Learner.boosting, Learner.additive):
-        raise SchemaError(
-            f"--learner {learner} predicts classes, and the target {schema.target!r} is a number; "
-            "use --learner boosting or --learner additive"
-        )
-    return {
+    of_numbers = {
+        Learner.tree: estimators.PrivateTreeRegressor,
         Learner.boosting: estimators.PrivateBoostingRegressor,
         Learner.additive: estimators.PrivateAdditiveRegressor,
-    }[learner]
+        Learner.diprime: estimators.DiPriMeForestRegressor,
+    }
+    if learner not in of_numbers:
+        raise SchemaError(
+            f"--learner {learner} predicts classes, and the target {schema.target!r} is a number; "
+            f"use one of {', '.join(of_numbers)}"
+        )
+    return of_numbers[learner]

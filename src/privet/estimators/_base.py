@@ -19,7 +19,14 @@ from sklearn.utils.validation import (
 
 from privet.criteria import MAX_ROWS
 from privet.ensemble import Ensemble
-from privet.errors import BudgetError, ColumnTypeError, DataError, SchemaError
+from privet.errors import (
+    BudgetError,
+    ColumnTypeError,
+    DataError,
+    FederationError,
+    SchemaError,
+)
+from privet.federation import FederatedTable
 from privet.frames import Columns, as_series
 from privet.model import Model, PrivacyCard, class_array
 from privet.privacy import Budget, LedgerStore
@@ -39,6 +46,8 @@ class PrivateEstimator(BaseEstimator):
     """
 
     learner: ClassVar[str]
+    #: Whether the learner asks for sums over records only, so that several parties can answer.
+    _of_sums: ClassVar[bool] = False
     #: Whether targets are classes; else they are numbers.
     _of_classes: ClassVar[bool]
 
@@ -65,7 +74,7 @@ class PrivateEstimator(BaseEstimator):
 
         Parameters
         ----------
-        X : pandas, polars or pyarrow table, or array of shape (rows, features)
+        X : pandas, polars or pyarrow table, array of shape (rows, features), or FederatedTable
             The features. Columns are found by name; an array's are taken in the schema's order.
         y : column, optional
             The target. If not given, the schema's target column of ``X``.
@@ -75,6 +84,8 @@ class PrivateEstimator(BaseEstimator):
         self
         """
         Budget(self.epsilon)  # nonsense is refused before anything else
+        if isinstance(X, FederatedTable):
+            return self._fit_parties(X)
         store = _open_store(self.ledger)
         columns = Columns.of(X)
         y = self._target(X, y)
@@ -105,6 +116,35 @@ class PrivateEstimator(BaseEstimator):
                 [name for name in columns.names if name in schema.features], dtype=object
             )
         elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def _fit_parties(self, parties: FederatedTable) -> Self:
+        """Learn from rows that several parties hold, each of which keeps its own ledger."""
+        name, schema = type(self).__name__, parties.schema
+        if not self._of_sums:
+            raise FederationError(
+                f"{name} asks for more than sums over parties; TopDownClassifier, "
+                "DiffPID3Classifier and SulqID3Classifier learn from a federation"
+            )
+        if self.schema is not None and self.schema != schema:
+            raise SchemaError("the parties have another schema; leave schema=None")
+        if self.ledger is not None:
+            raise BudgetError(
+                "in a federation every party has its own ledger: give it to the Party"
+            )
+        if (schema.classes is not None) != self._of_classes:
+            raise SchemaError("the parties' target does not fit this estimator")
+        options = self._check_parameters(schema)
+        table = parties.session(self._budget(schema))
+        predictor = self._learn(table, **options)  # type: ignore[arg-type]
+        table.ledger.close()
+        self.predictor_, self.schema_ = predictor, schema
+        if schema.classes is not None:
+            self.classes_ = class_array(schema)[sorted_classes(schema)]
+        self.privacy_ = PrivacyCard.of(table.ledger, table.leaks)
+        self.n_features_in_ = len(schema.names)
+        if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return self
 

@@ -86,6 +86,7 @@ class SulqID3Classifier(_FriedmanSchuster):
     """
 
     learner: ClassVar[str] = "sulq"
+    _of_sums: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -167,6 +168,7 @@ class DiffPID3Classifier(_FriedmanSchuster):
     """
 
     learner: ClassVar[str] = "diffpid3"
+    _of_sums: ClassVar[bool] = True
 
     def __init__(
         self,

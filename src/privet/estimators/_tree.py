@@ -7,9 +7,17 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
+from sklearn.utils.validation import check_is_fitted
+
 from privet.errors import BudgetError
-from privet.estimators._base import PrivateTreeEstimator, check_depth, check_rows, check_truth
-from privet.learners import whole_trees
+from privet.estimators._base import (
+    PrivateRegressor,
+    PrivateTreeEstimator,
+    check_depth,
+    check_rows,
+    check_truth,
+)
+from privet.learners import regression_trees, whole_trees
 from privet.privacy import LedgerStore
 from privet.schema import Schema
 from privet.tables import PrivateTable
@@ -17,6 +25,9 @@ from privet.tree import Tree
 
 #: With less, no draw is better than a guess, and rounding would count.
 SMALLEST = 1e-4
+SMALLEST_NUMBER = 1e-3
+#: A greedy tree's number of nodes doubles with every level.
+DEEPEST_NUMBER = 12
 
 
 class PrivateTreeClassifier(PrivateTreeEstimator):
@@ -120,3 +131,114 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
 
     def _learn(self, table: PrivateTable, **options: Any) -> Tree:
         return whole_trees.learn(table, amount=table.ledger.budget.limit, **options)
+
+
+class PrivateTreeRegressor(PrivateRegressor):
+    """A private decision tree for a number, drawn in small whole trees.
+
+    Blocks of up to three levels are drawn at once from the exponential mechanism over all such
+    trees, on records that pull at the mean of their cell; each buys the means of its leaves, drawn
+    towards the mean above by the noise's deviation. The schema's bounds of the target matter: noise
+    is proportional to their width.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
+    schema : Schema
+        What is public about the table, with ``bounds`` of the target. If None, it is drafted from
+        the data, which leaks: the fit warns and the model is marked as not private.
+    max_depth : int or "auto", default="auto"
+        Most tests on a path; "auto" lets rows x epsilon decide: 2, 3, 6 or 9 if linear.
+    criterion : "linear", "sad" or "sse", default="linear"
+        "linear" draws whole trees by linear errors. "sad" and "sse" choose one split after the
+        other by absolute or squared errors, which was less accurate on most data
+        (benchmarks/results/regression.md).
+    n_rows : int, optional
+        The number of rows, if it is public: it steers the automatic choices. If None, a noisy
+        count does.
+    merge_tests : bool, default=True
+        Whether tests that divide the records alike share their work. False makes the running time
+        depend less on the data, and longer.
+    ledger : path or LedgerStore, optional
+        The table's ledger file, from which the fit draws.
+    random_state : int, RandomState or None, default=None
+        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
+        repeated, warns, and its model is marked as not private.
+
+    Attributes
+    ----------
+    tree_ : Tree
+        The published tree.
+    schema_ : Schema
+        The schema in use.
+    privacy_ : PrivacyCard
+        What was spent on what, and whether the guarantee holds.
+
+    Privacy
+    -------
+    Releases two complementary sums of the table, private quantiles where rows x epsilon pays for
+    them, per block one drawn tree for every leaf above and sums in its leaves (or one split per
+    node and sums in the leaves); ``epsilon``-DP for adding or removing one record
+    (docs/proofs/regression-trees.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privet import Numeric, PrivateTreeRegressor, Schema
+    >>> x = np.linspace(0, 100, 10_000).reshape(-1, 1)
+    >>> schema = Schema({"dose": Numeric(0, 100)}, target="days", bounds=(0, 30))
+    >>> model = PrivateTreeRegressor(epsilon=1.0, schema=schema).fit(x, 30 - 0.2 * x[:, 0])
+    >>> early, late = model.predict([[5.0], [95.0]])
+    >>> bool(early > late + 10)
+    True
+    """
+
+    learner: ClassVar[str] = "regression tree"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        schema: Schema | None = None,
+        max_depth: int | str = "auto",
+        criterion: str = "linear",
+        n_rows: int | None = None,
+        merge_tests: bool = True,
+        ledger: LedgerStore | str | Path | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.schema = schema
+        self.max_depth = max_depth
+        self.criterion = criterion
+        self.n_rows = n_rows
+        self.merge_tests = merge_tests
+        self.ledger = ledger
+        self.random_state = random_state
+
+    @property
+    def tree_(self) -> Tree:
+        """The published tree."""
+        check_is_fitted(self)
+        assert isinstance(self.predictor_, Tree)
+        return self.predictor_
+
+    def _check_parameters(self, schema: Schema) -> dict[str, Any]:
+        del schema
+        if float(self.epsilon) < SMALLEST_NUMBER:
+            raise BudgetError(f"epsilon must be at least {SMALLEST_NUMBER}")
+        if self.criterion not in regression_trees.CRITERIA:
+            choices = ", ".join(map(repr, regression_trees.CRITERIA))
+            raise BudgetError(f"criterion must be one of {choices}")
+        depth = None if self.max_depth == "auto" else check_depth(self.max_depth)
+        if depth is not None and depth > DEEPEST_NUMBER:
+            raise BudgetError(f"max_depth must lie between 1 and {DEEPEST_NUMBER}, or be 'auto'")
+        return {
+            "max_depth": depth,
+            "n_rows": check_rows(self.n_rows),
+            "criterion": self.criterion,
+            "merge": check_truth(self.merge_tests, "merge_tests"),
+        }
+
+    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+        return regression_trees.learn(table, amount=table.ledger.budget.limit, **options)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
 from privet.tables import PrivateTable, View
@@ -10,6 +15,8 @@ from privet.tables import PrivateTable, View
 QUANTILE_LEVELS = 4
 #: Halvings of a range towards its lower bound, and towards zero.
 HALVINGS = 14
+#: Up to so many codes all ways to divide them in two are offered, else one against the rest.
+FEW_CODES = 5
 
 
 def n_numeric(schema: Schema) -> int:
@@ -62,3 +69,14 @@ def scale_cuts(feature: Numeric, grid: int, halvings: int = HALVINGS) -> tuple[f
         points |= {end * 2.0**-k for k in range(1, halvings + 1) for end in (low, high)}
         points.add(width * least)  # "above zero"
     return tuple(sorted(point for point in points if low < point < high))
+
+
+def two_sides(view: View, feature: int) -> NDArray[np.bool_]:
+    """Return the ways to divide a feature's codes in two; missing numbers are above all others."""
+    codes = np.arange(view.sizes[feature])
+    if view.cuts[feature] is not None:
+        return np.asarray(codes[None, :] > codes[:-1, None])
+    if len(codes) > FEW_CODES:
+        return np.asarray(codes[None, :] == codes[:, None])
+    groups = itertools.product([False, True], repeat=len(codes) - 1)
+    return np.array([(False, *group) for group in groups if any(group)])

@@ -13,7 +13,6 @@ as no budget pays for it. Proof: ``docs/proofs/privatree.md``.
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from privet.criteria import Gini
 from privet.learners._assembly import assemble, without_dead_ends
-from privet.learners._views import grid_of, n_numeric, scale_cuts
+from privet.learners._views import FEW_CODES, grid_of, n_numeric, scale_cuts, two_sides
 from privet.learners.whole_trees import COUNT_SHARE, less
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
@@ -46,8 +45,6 @@ from privet.tree import Tree
 PAPER_BINS, QUANTILE_BINS, UNIFORM_BINS = 10, 16, 64
 #: Quantiles pay if rows x epsilon per numeric feature is at least this (utility.md, 1.4).
 ENOUGH_FOR_QUANTILES = 1000
-#: Up to so many codes all ways to divide them are offered.
-FEW_CODES = 5
 #: Part of a node's budget for the order of its categories, if that is bought.
 ORDER_SHARE = Fraction(1, 3)
 
@@ -90,7 +87,7 @@ def learn(table: PrivateTable, *, amount: Amount, n_rows: int | None, options: O
         n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
     plan = make_plan(table.schema, n_rows, amount, options)
     view = _view(table, plan)
-    candidates = Binary([_sides(view, j) for j in range(len(view.sizes))])
+    candidates = Binary([two_sides(view, j) for j in range(len(view.sizes))])
     cells = table.root(view)
     levels: list[list[Split]] = []
     leaves = cells
@@ -188,17 +185,6 @@ def _view(table: PrivateTable, plan: Plan) -> View:
 def _distinct(points: object, feature: Numeric) -> tuple[float, ...]:
     found = np.unique(np.asarray(points, dtype=np.float64))
     return tuple(found[(found > feature.low) & (found < feature.high)].tolist())
-
-
-def _sides(view: View, feature: int) -> NDArray[np.bool_]:
-    """Return the ways to divide a feature's codes in two; missing numbers are above all others."""
-    codes = np.arange(view.sizes[feature])
-    if view.cuts[feature] is not None:
-        return np.asarray(codes[None, :] > codes[:-1, None])
-    if len(codes) > FEW_CODES:
-        return np.asarray(codes[None, :] == codes[:, None])
-    groups = itertools.product([False, True], repeat=len(codes) - 1)
-    return np.array([(False, *group) for group in groups if any(group)])
 
 
 def _choose(

@@ -154,13 +154,15 @@ def make_plan(
     return Plan(quantiles, grid, blocks, leaves)
 
 
-def block_depths(mass: float, max_depth: int | None) -> tuple[int, ...]:
+def block_depths(
+    mass: float, max_depth: int | None, *, three_from: float = 60_000
+) -> tuple[int, ...]:
     """Return the depths of the blocks for rows x epsilon = mass (utility.md, 10.2)."""
     if mass < 60:
         depths: tuple[int, ...] = (2,)
     elif mass < 2_000:
         depths = (3,)
-    elif mass < 60_000:
+    elif mass < three_from:
         depths = (3, 3)
     else:
         depths = (3, 3, 3)

@@ -1,6 +1,7 @@
 """Noise, mechanisms, budgets and books. Knows nothing of tables or trees."""
 
 from privet.privacy.budget import ADJACENCY, REPLACE_ONE_FACTOR, Budget, Cost, exact, zcdp_epsilon
+from privet.privacy.coins import Coins
 from privet.privacy.ledger import Entry, Ledger, Scopes
 from privet.privacy.mechanisms import (
     DiscreteGaussian,
@@ -9,21 +10,25 @@ from privet.privacy.mechanisms import (
     Exponential,
     GridExponential,
     JointQuantiles,
+    LaplaceShare,
     PermuteAndFlip,
     Quantiles,
     Released,
+    ReportNoisyMax,
     TopOf,
     WholeTree,
     noise_for,
     spread_of,
 )
 from privet.privacy.noise import Noise, SecureNoise, SeededNoise, noise_of
+from privet.privacy.secure_sum import Seat, open_sum
 from privet.privacy.store import Draw, LedgerStore, Reservation
 
 __all__ = [
     "ADJACENCY",
     "REPLACE_ONE_FACTOR",
     "Budget",
+    "Coins",
     "Cost",
     "DiscreteGaussian",
     "DiscreteLaplace",
@@ -33,14 +38,17 @@ __all__ = [
     "Exponential",
     "GridExponential",
     "JointQuantiles",
+    "LaplaceShare",
     "Ledger",
     "LedgerStore",
     "Noise",
     "PermuteAndFlip",
     "Quantiles",
     "Released",
+    "ReportNoisyMax",
     "Reservation",
     "Scopes",
+    "Seat",
     "SecureNoise",
     "SeededNoise",
     "TopOf",
@@ -48,6 +56,7 @@ __all__ = [
     "exact",
     "noise_for",
     "noise_of",
+    "open_sum",
     "spread_of",
     "zcdp_epsilon",
 ]

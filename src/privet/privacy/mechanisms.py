@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import NewType
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from privet.errors import BudgetError
 from privet.privacy.budget import Amount, Budget, Cost, exact
 from privet.privacy.noise import Noise
+from privet.privacy.polya import draw_shares
 
 #: Integers computed from the data. They never leave the room.
 Exact = NewType("Exact", NDArray[np.int64])
@@ -122,6 +124,46 @@ class DiscreteGaussian:
     def release(self, exact: Exact, noise: Noise) -> Released:
         """Return the numbers with noise."""
         return Released(noise.add_gaussian(np.asarray(exact, dtype=np.int64), self.scale))
+
+
+@dataclass(frozen=True)
+class LaplaceShare:
+    """A share of discrete Laplace noise: so many honest shares make one noise; epsilon-DP then.
+
+    Parameters
+    ----------
+    sensitivity : int or Fraction
+        Largest change of the whole vector of sums, in absolute sum, when one record is added.
+    epsilon : Fraction
+        The cost, if at least ``honest`` parties add their share and only the sum is seen.
+    honest : int
+        How many shares make the noise. More of them add more noise.
+    """
+
+    sensitivity: Amount
+    epsilon: Amount
+    honest: int
+
+    name = "share of discrete Laplace noise"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sensitivity", exact(self.sensitivity, "the sensitivity"))
+        object.__setattr__(self, "epsilon", exact(self.epsilon))
+        if self.honest < 1:
+            raise BudgetError("at least one party must be honest")
+
+    @property
+    def cost(self) -> Cost:
+        """What one record pays."""
+        return Cost.pure(self.epsilon)
+
+    def release(self, exact: Exact, noise: Noise) -> NDArray[np.int64]:
+        """Return the numbers with this party's share of the noise: to be masked, not to be seen."""
+        if self.epsilon == math.inf:
+            return np.array(exact)
+        rate = Fraction(self.epsilon) / Fraction(self.sensitivity)
+        shares = noise.draw(partial(draw_shares, exact.size, rate, self.honest))
+        return np.asarray(exact + shares.reshape(exact.shape))
 
 
 def noise_for(
@@ -394,3 +436,23 @@ class JointQuantiles(_ByLogWeights):
 def spread_of(sensitivity: Amount, *, monotone: bool) -> Amount:
     """Return how far apart two scores' changes can be: S if all move one way, else 2 S."""
     return sensitivity if monotone else 2 * sensitivity
+
+
+@dataclass(frozen=True)
+class ReportNoisyMax(Selection):
+    """Add discrete Laplace noise to all scores and tell which is the largest, but not how large.
+
+    Kept for comparison: permute-and-flip is better at the same cost. Ties go to the first. Proof:
+    docs/proofs/topdown.md.
+    """
+
+    name = "report noisy max"
+
+    @property
+    def cost(self) -> Cost:
+        """What one record pays."""
+        return Cost.pure(self.epsilon)
+
+    def choose(self, scores: Exact, noise: Noise) -> int:
+        """Return the index of the chosen candidate."""
+        return int(np.argmax(noise.add_laplace(np.asarray(scores, dtype=np.int64), self.scale)))

@@ -24,7 +24,7 @@ from privet.robustness.guarantees import (
     poisoned_rows,
 )
 from privet.robustness.promises import NoGuarantee, Promise, promise_of
-from privet.robustness.votes import average_after, certified_share, safe_rows
+from privet.robustness.votes import average_after, certified_share, forest_votes, safe_rows
 
 if TYPE_CHECKING:
     from privet.robustness.partition import DeepPartitionClassifier
@@ -46,6 +46,7 @@ __all__ = [
     "curve",
     "expected",
     "experiment",
+    "forest_votes",
     "per_run",
     "poison",
     "poisoned_rows",

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privet.ensemble import Ensemble
+from privet.model import class_array
 from privet.robustness.promises import NoGuarantee
 
 
@@ -112,6 +114,44 @@ def average_after(
     values = np.asarray(average, dtype=np.float64)
     reach = min(poisoned / n_trees, 1.0) * (high - low)
     return np.clip(values - reach, low, high), np.clip(values + reach, low, high)
+
+
+def forest_votes(forest: Any, table: Any) -> NDArray[np.int64]:
+    """Return how many trees of a private forest vote for each class: input of the others here.
+
+    Parameters
+    ----------
+    forest : fitted DiPriMeForestClassifier or the like
+        With ``partition=True``, so that each record is in one tree by a hash of itself, and with
+        a depth that does not depend on the rows: ``max_depth`` or ``n_rows`` was given.
+    table : dataframe or array
+        The rows to predict.
+
+    Returns
+    -------
+    array of int, of shape (rows, classes)
+        Classes in the order of ``forest.classes_``. The class with most votes is a prediction of
+        its own: the forest's ``predict`` averages instead.
+    """
+    model = getattr(forest, "predictor_", None)
+    if not isinstance(model, Ensemble) or model.schema.classes is None:
+        raise NoGuarantee("votes need a fitted forest of several trees that predict classes")
+    if getattr(forest, "partition", None) is not True:
+        raise NoGuarantee("votes are safe only if every tree has its own rows: partition=True")
+    if forest.max_depth == "auto" and forest.n_rows is None:
+        raise NoGuarantee(
+            "the depth of all trees came from a count of all rows, so one row may change every "
+            "tree; give max_depth or n_rows"
+        )
+    classes = len(model.schema.classes)
+    order = {label: place for place, label in enumerate(forest.classes_.tolist())}
+    place_of = np.array([order[label] for label in class_array(model.schema).tolist()])
+    votes = np.zeros((len(model.trees[0].apply(table)), classes), dtype=np.int64)
+    for tree in model.trees:
+        scores = tree.predict_value(table)
+        best = scores.argmax(axis=1) if classes > 2 else (scores[:, 0] > 0).astype(np.intp)
+        votes[np.arange(len(votes)), place_of[best]] += 1
+    return votes
 
 
 def _check_votes(votes: Any) -> NDArray[np.int64]:

@@ -1,5 +1,6 @@
 """The wall between rows and everything else. See ``table``."""
 
+from privet.tables.halves import Axis
 from privet.tables.splits import (
     Binary,
     Branch,
@@ -10,11 +11,13 @@ from privet.tables.splits import (
     Sketch,
     Split,
     Thresholds,
+    list_candidates,
 )
 from privet.tables.table import Cells, Gradients, PrivateTable, Scores, pull_deviation
 from privet.tables.views import View
 
 __all__ = [
+    "Axis",
     "Binary",
     "Branch",
     "Cells",
@@ -29,5 +32,6 @@ __all__ = [
     "Split",
     "Thresholds",
     "View",
+    "list_candidates",
     "pull_deviation",
 ]

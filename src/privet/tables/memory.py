@@ -24,6 +24,7 @@ from privet.frames import Columns, as_codes, as_numbers, as_series, check_readab
 from privet.privacy import Exact, Noise
 from privet.schema import Numeric, Schema
 from privet.tables import _kernels
+from privet.tables.halves import Axis
 from privet.tables.losses import HEAVIEST, loss_of
 from privet.tables.splits import Sketch, Split
 from privet.tables.views import View
@@ -74,6 +75,11 @@ class MemoryEngine:
                 high - low
             )
             found = np.isnan(self._numbers)
+            if found.any():
+                raise DataError(
+                    "the target has missing values; leave those records out, or fill them in, "
+                    "before fitting"
+                )
         else:
             found = as_codes(targets, schema.classes, schema.target)
         self._labels = found.astype(np.uint8 if self._n_classes < 256 else np.uint16)
@@ -82,6 +88,24 @@ class MemoryEngine:
         """Return the whole table as one cell; records without a known target are left out."""
         unknown = self._labels == self._n_classes
         return Assignment(-unknown.astype(np.int32), 1, view)
+
+    def parts(self, view: View, count: int, key: int) -> Assignment:
+        """Return the table as so many cells; a keyed hash of each record says which is its own.
+
+        Not a library's hash: nothing hangs on its quality but the balance of the parts, and a
+        function of one record at a time is all that the proof needs.
+        """
+        state = np.full(len(self._labels), np.uint64(key))
+        for name, feature in view.schema.features.items():
+            if isinstance(feature, Numeric):
+                values = np.asarray(self._columns.numbers(name), dtype=np.float64) + 0.0
+            else:
+                values = self._columns.codes(name, feature.values).astype(np.float64)
+            state = _mix(state ^ np.where(np.isnan(values), np.nan, values).view(np.uint64))
+        target = self._labels if self._numbers is None else np.nan_to_num(self._numbers)
+        state = _mix(state ^ (target.astype(np.float64) + 0.0).view(np.uint64))
+        cells = ((state >> np.uint64(32)) * np.uint64(count) >> np.uint64(32)).astype(np.int32)
+        return Assignment(np.where(self._labels == self._n_classes, -1, cells), count, view)
 
     def codes(self, view: View) -> NDArray[Any]:
         """Return the table as a view sees it, one row of codes per feature; the last is kept."""
@@ -215,19 +239,91 @@ class MemoryEngine:
 
     def class_counts(self, assignment: Assignment) -> Exact:
         """Return counts of shape (cells, classes)."""
-        width = self._n_keys(assignment.size)
+        return self._label_counts(assignment, self._labels, self._n_classes)
+
+    def target_counts(self, assignment: Assignment, steps: int) -> Exact:
+        """Return how many records of each cell have each of ``steps + 1`` target values."""
+        return self._label_counts(assignment, self._levels(steps), steps + 1)
+
+    def _label_counts(self, assignment: Assignment, labels: NDArray[Any], kinds: int) -> Exact:
+        width = _n_keys(assignment.size, kinds)
         counts = np.zeros(width + 1, dtype=np.int64)
-        for part in _parts(len(self._labels), 1 + len(self._labels) // 2**20):
-            keys = self._keys(assignment.cells[part], assignment.size, part)
+        for part in _parts(len(labels), 1 + len(labels) // 2**20):
+            keys = self._keys(assignment.cells[part], assignment.size, labels[part], kinds)
             counts += np.bincount(keys, minlength=width + 1)
-        return Exact(counts[:width].reshape(assignment.size, self._n_classes))
+        return Exact(counts[:width].reshape(assignment.size, kinds))
+
+    def _levels(self, steps: int) -> NDArray[Any]:
+        """Return the targets on a grid of whole numbers from 0 to ``steps``."""
+        assert self._numbers is not None
+        return np.rint(np.nan_to_num(self._numbers) * steps).astype(np.uint16)
+
+    def halves(
+        self, assignment: Assignment, axes: Sequence[Axis], steps: int | None
+    ) -> NDArray[np.int64]:
+        """Return counts of shape (cells, 3, classes): below, at and above the middle of an axis.
+
+        With steps, target values on that grid take the place of classes.
+        """
+        rows = np.flatnonzero(assignment.cells >= 0)
+        cells = assignment.cells[rows].astype(np.int64)
+        places = self._places(assignment.view, axes, rows, cells)
+        width = max(assignment.view.sizes)
+        ordered = np.sort(cells * width + places)
+        sizes = np.bincount(cells, minlength=assignment.size)
+        middle = np.cumsum(sizes) - sizes + (np.maximum(sizes, 1) - 1) // 2
+        found = ordered[np.minimum(middle, len(ordered) - 1)] if len(ordered) else middle
+        side = 1 + np.sign(places - (found % width)[cells])
+        labels = self._labels[rows] if steps is None else self._levels(steps)[rows]
+        kinds = self._n_classes if steps is None else steps + 1
+        keys = (cells * 3 + side) * kinds + labels
+        counts = np.bincount(keys, minlength=assignment.size * 3 * kinds)
+        return np.asarray(counts.reshape(assignment.size, 3, kinds))
+
+    def places_taken(
+        self, assignment: Assignment, axes: Sequence[Axis]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield for every cell the places of its axis that have records, and how many."""
+        rows = np.flatnonzero(assignment.cells >= 0)
+        cells = assignment.cells[rows].astype(np.int64)
+        width = max(assignment.view.sizes)
+        keys = cells * width + self._places(assignment.view, axes, rows, cells)
+        taken, counts = np.unique(keys, return_counts=True)
+        bounds = np.searchsorted(taken, np.arange(assignment.size + 1) * width)
+        for start, stop in pairwise(bounds.tolist()):
+            yield taken[start:stop] % width, counts[start:stop]
+
+    def _places(
+        self,
+        view: View,
+        axes: Sequence[Axis],
+        rows: NDArray[np.intp],
+        cells: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Return where records lie on the axes of their cells."""
+        features = np.array([axis.feature for axis in axes])
+        places = self.codes(view)[features[cells], rows].astype(np.int64)
+        orders = [axis.places for axis in axes if axis.places is not None]
+        if orders:
+            start = np.full(len(axes), -1)
+            ordered = [cell for cell, axis in enumerate(axes) if axis.places is not None]
+            start[ordered] = np.cumsum([0, *map(len, orders[:-1])])
+            mine = np.flatnonzero(start[cells] >= 0)
+            places[mine] = np.concatenate(orders)[start[cells[mine]] + places[mine]]
+        return np.asarray(places)
 
     def histograms(
-        self, assignment: Assignment, features: Sequence[int]
+        self, assignment: Assignment, features: Sequence[int], steps: int | None = None
     ) -> Iterator[tuple[slice, dict[int, NDArray[np.int32]]]]:
-        """Yield batches of cells with counts of shape (cells, codes, classes) for each feature."""
+        """Yield batches of cells with counts of shape (cells, codes, classes) for each feature.
+
+        With steps, target values on that grid take the place of classes.
+        """
+        labels, kinds = self._labels, self._n_classes
+        if steps is not None:
+            labels, kinds = self._levels(steps), steps + 1
         groups = _groups(features, assignment.view.sizes)
-        width = sum(len(group) * size for group, size in groups) * self._n_classes
+        width = sum(len(group) * size for group, size in groups) * kinds
         batch = max(1, MAX_COUNTS // width)
         for start in range(0, assignment.size, batch):
             stop = min(start + batch, assignment.size)
@@ -236,19 +332,25 @@ class MemoryEngine:
             if stop - start < assignment.size:
                 rows = np.flatnonzero((cells >= start) & (cells < stop))
                 cells = cells[rows] - np.int32(start)
-            keys = self._keys(cells, stop - start, rows)
-            yield slice(start, stop), self._count(assignment.view, keys, stop - start, rows, groups)
+            keys = self._keys(cells, stop - start, labels[rows], kinds)
+            found = self._count(assignment.view, keys, (stop - start, kinds), rows, groups)
+            yield slice(start, stop), found
 
     def _count(
-        self, view: View, keys: NDArray[np.int32], size: int, rows: Rows, groups: list[Group]
+        self,
+        view: View,
+        keys: NDArray[np.int32],
+        shape: tuple[int, int],
+        rows: Rows,
+        groups: list[Group],
     ) -> dict[int, NDArray[np.int32]]:
         all_codes = self.codes(view)
 
         def count(group: Group) -> dict[int, NDArray[np.int32]]:
             features, codes = group
             columns = [all_codes[j][rows] for j in features]
-            tables = _kernels.count(columns, keys, size * self._n_classes, codes, fast=self._fast)
-            tables = tables.reshape(len(features), size, self._n_classes, codes)
+            tables = _kernels.count(columns, keys, shape[0] * shape[1], codes, fast=self._fast)
+            tables = tables.reshape(len(features), *shape, codes)
             return {
                 j: table[:, :, : view.sizes[j]].transpose(0, 2, 1)
                 for j, table in zip(features, tables, strict=True)
@@ -257,15 +359,18 @@ class MemoryEngine:
         counted = _in_threads(count, groups, fast=self._fast)
         return {j: table for tables in counted for j, table in tables.items()}
 
-    def _keys(self, cells: NDArray[np.int32], size: int, rows: Rows) -> NDArray[np.int32]:
-        """Return cell * classes + class; what lies in no cell gets the number after the last."""
-        outside = self._n_keys(size)
-        return _kernels.key(cells, self._labels[rows], self._n_classes, outside, fast=self._fast)
+    def _keys(
+        self, cells: NDArray[np.int32], size: int, labels: NDArray[Any], kinds: int
+    ) -> NDArray[np.int32]:
+        """Return cell * kinds + label; what lies in no cell gets the number after the last."""
+        outside = _n_keys(size, kinds)
+        return _kernels.key(cells, labels, kinds, outside, fast=self._fast)
 
-    def _n_keys(self, size: int) -> int:
-        if size * self._n_classes >= 2**31 - 1:
-            raise DataError("too many cells times classes; use a smaller depth or fewer bins")
-        return size * self._n_classes
+
+def _n_keys(size: int, kinds: int) -> int:
+    if size * kinds >= 2**31 - 1:
+        raise DataError("too many cells times classes; use a smaller depth or fewer bins")
+    return size * kinds
 
 
 def _groups(features: Sequence[int], sizes: Sequence[int]) -> list[Group]:
@@ -314,6 +419,13 @@ def encode(columns: Columns, view: View, *, fast: bool) -> NDArray[Any]:
         if not isinstance(feature, Numeric):
             codes[j] = columns.codes(name, feature.values)
     return codes
+
+
+def _mix(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread every bit of a 64-bit number over all of it (the finaliser of MurmurHash3)."""
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        state = (state ^ (state >> np.uint64(33))) * np.uint64(factor)
+    return np.asarray(state ^ (state >> np.uint64(33)))
 
 
 def _workers() -> int:

@@ -52,6 +52,15 @@ class Candidates(Protocol):
         """Return a candidate."""
 
 
+def list_candidates(candidates: Candidates, view: View) -> list[tuple[int, int]]:
+    """Return all candidates, feature by feature, as pairs of a feature and one of its options."""
+    return [
+        (feature, option)
+        for feature in range(len(view.sizes))
+        for option in range(candidates.options(feature, view))
+    ]
+
+
 @dataclass(frozen=True)
 class Multiway:
     """One candidate per feature: a child for every code of it, as in ID3."""

@@ -22,8 +22,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.criteria import Criterion, Max
-from privet.errors import BudgetError, DataError, PrivacyLeakWarning, SchemaError
+from privet.criteria import SAD, SSE, TARGET_STEPS, Criterion, Max
+from privet.errors import (
+    BudgetError,
+    DataError,
+    FederationError,
+    PrivacyLeakWarning,
+    SchemaError,
+)
 from privet.privacy import (
     Budget,
     DiscreteGaussian,
@@ -32,30 +38,51 @@ from privet.privacy import (
     Exponential,
     GridExponential,
     JointQuantiles,
+    LaplaceShare,
     Ledger,
     Noise,
     PermuteAndFlip,
     Quantiles,
     Released,
+    ReportNoisyMax,
     Scopes,
+    Seat,
     TopOf,
     WholeTree,
     exact,
     noise_for,
     noise_of,
+    spread_of,
 )
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
+from privet.tables.halves import Axis, halving_losses, halving_spread
 from privet.tables.joint_quantiles import draw_cuts
 from privet.tables.losses import loss_of
 from privet.tables.memory import Assignment, MemoryEngine
-from privet.tables.splits import Candidates, Multiway, Sketch, Split, best_correct
-from privet.tables.views import View, fine_grid
+from privet.tables.splits import (
+    Candidates,
+    Multiway,
+    Sketch,
+    Split,
+    best_correct,
+    list_candidates,
+)
+from privet.tables.views import View, coarse_grid, fine_grid
 
 _log = logging.getLogger("privet")
 
-#: Quantiles that are drawn at once take every so many-th point of the fine grid.
-_JOINT_STEP = 64
+#: Squared distances are measured on so many steps of the target.
+_SSE_STEPS = 128
+#: Means that leak are published on a grid of so many steps.
+_MEAN_STEPS, _MEAN_LEVELS = 2**24, 2**10
+
+#: The selections that :meth:`Cells.choose_best` offers.
+_SELECTIONS: dict[str, type[PermuteAndFlip | Exponential | ReportNoisyMax]] = {
+    "flip": PermuteAndFlip,
+    "exponential": Exponential,
+    "rnm": ReportNoisyMax,
+}
 
 #: What a question may cost, in the budget's own amounts: one for all cells, or one for each.
 Amounts = Amount | Sequence[Amount]
@@ -122,6 +149,25 @@ class PrivateTable:
         view = View.of_bins(self.schema) if view is None else view
         return Cells(self, self.ledger.root, 0, _rooms[self].engine.root(view))
 
+    def parts(self, count: int, key: int, view: View | None = None) -> Cells:
+        """Return the table as disjoint parts: which one a record is in, a hash of it says. Free.
+
+        Parameters
+        ----------
+        count : int
+            How many parts; some may be empty.
+        key : int
+            Decides the hash, from 0 up to 2^64; public, chosen without looking at the table.
+            Equal records share a part.
+        view : View, optional
+            As for :meth:`root`.
+        """
+        if not 1 <= count < 2**24 or not 0 <= key < 2**64:
+            raise ValueError("a table has 1 to 2^24 parts, by a key from 0 to 2^64")
+        view = View.of_bins(self.schema) if view is None else view
+        scopes = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
+        return Cells(self, scopes, 0, _rooms[self].engine.parts(view, count, key))
+
     def start_scores(self, start: Sequence[float]) -> Scores:
         """Give every record the same public score, or one per class. Free."""
         return Scores(self, start)
@@ -180,7 +226,7 @@ class PrivateTable:
         mechanism = JointQuantiles(self.ledger.budget.selection_epsilon(exact(amount)), parts)
         self.ledger.charge(self.ledger.root, mechanism, f"quantiles of {name}", "the whole table")
         room = _rooms[self]
-        grid = fine_grid(numeric)[_JOINT_STEP // 2 :: _JOINT_STEP]
+        grid = coarse_grid(numeric)
         counts = room.engine.grid_counts(name, grid)
         cuts = draw_cuts(counts, parts, mechanism.rate, room.noise)
         return tuple(float(grid[cut - 1]) for cut in cuts)
@@ -191,18 +237,21 @@ class PrivateTable:
         Nothing is charged, since no budget pays for it.
         """
         name, numeric = self._numeric(feature)
-        reason = (
+        self.mark_leak(
             "quantiles of the features were taken without noise, so cut points depend on single "
             "records; use binning='quantile' for anything that is published"
         )
-        if reason not in self.leaks:
-            self.leaks = (*self.leaks, reason)
-            warnings.warn(reason, PrivacyLeakWarning, stacklevel=2)
         grid = fine_grid(numeric)
         below = np.cumsum(_rooms[self].engine.grid_counts(name, grid))
         ranks = below[-1] * np.arange(1, parts) / parts
         points = np.searchsorted(below, ranks)
         return tuple(sorted({float(grid[min(point, len(grid) - 1)]) for point in points.tolist()}))
+
+    def mark_leak(self, reason: str) -> None:
+        """Say once why what is learnt from this table is not private."""
+        if reason not in self.leaks:
+            self.leaks = (*self.leaks, reason)
+            warnings.warn(reason, PrivacyLeakWarning, stacklevel=3)
 
     def _numeric(self, feature: int) -> tuple[str, Numeric]:
         name = self.schema.names[feature]
@@ -323,6 +372,49 @@ class Cells:
         counts = _rooms[self._table].engine.class_counts(_assignments[self])
         return self._release(counts, mechanisms)
 
+    def share_class_counts(
+        self, amount: Amounts, honest: int, seat: Seat, members: Sequence[str], turn: bytes
+    ) -> NDArray[np.uint64]:
+        """Return this party's part of a sum of class counts, masked: nothing without the others'.
+
+        Parameters
+        ----------
+        amount : amount, or one per cell
+            What it may cost, in epsilon.
+        honest : int
+            How many shares make the noise; there must be as many members.
+        seat : Seat
+            This party's keys.
+        members : sequence of str
+            Who takes part in the round.
+        turn : bytes
+            What the round is called; used once.
+
+        Privacy
+        -------
+        One integer per cell and class; a record changes one of them by one. Each party adds a
+        share of discrete Laplace noise and a mask; the sum over all members is all that anyone
+        sees, and costs the amount if at least ``honest`` of them add their share
+        (docs/proofs/federation.md).
+        """
+        self._need_classes()
+        if self._budget.accountant != "pure":
+            raise BudgetError("shares of noise need a pure budget")
+        if len(set(members)) < max(honest, 2):
+            raise FederationError("a round needs at least as many members as honest parties")
+        mechanisms = [LaplaceShare(1, each, honest) for each in self._amounts(amount)]
+        counts = len(self) * len(self.schema.classes or ())
+        mask = seat.mask(members, turn, counts)
+        self._charge(mechanisms, "how many records of each class, as a part of a sum")
+        room = _rooms[self._table]
+        exact_counts = room.engine.class_counts(_assignments[self])
+        if len(mechanisms) == 1:
+            noisy = mechanisms[0].release(exact_counts, room.noise)
+        else:
+            rows = zip(mechanisms, exact_counts, strict=True)
+            noisy = np.array([one.release(Exact(row), room.noise) for one, row in rows])
+        return np.asarray(noisy.ravel().astype(np.int64).view(np.uint64) + mask)
+
     def choose_labels(self, amount: Amount) -> list[int]:
         """Return for every cell a class that is frequent there, by its place in the schema.
 
@@ -375,7 +467,7 @@ class Cells:
             raise ValueError("every cell needs at least one feature that it may use")
         if not len(self):
             return []
-        self._need_classes()
+        steps = self._target_steps(criterion)
         room, view = _rooms[self._table], _assignments[self].view
         features = np.flatnonzero(allowed.any(axis=0)).tolist()
         sizes = {j: candidates.options(j, view) for j in features}
@@ -389,10 +481,10 @@ class Cells:
         self._charge(mechanisms, f"which split ({criterion.name})")
         masses = {j: np.full(sizes[j], candidates.mass(j, view)) for j in features}
         chosen: list[Split] = []
-        for batch, histograms in room.engine.histograms(_assignments[self], features):
+        for batch, histograms in room.engine.histograms(_assignments[self], features, steps):
             cells = range(batch.start, batch.stop)
             losses = {
-                j: candidates.losses(j, counts, criterion, cells)
+                j: candidates.losses(j, _statistics(counts, criterion), criterion, cells)
                 for j, counts in histograms.items()
             }
             for place, cell in enumerate(cells):
@@ -436,6 +528,237 @@ class Cells:
         allowed[:, list(chosen)] = True
         splits = self.choose_splits(Multiway(), criterion or Max(), amount, allowed)
         return [names[split.feature] for split in splits]
+
+    def choose_axes(
+        self,
+        axes: Sequence[Sequence[Axis]],
+        criterion: Criterion,
+        amount: Amount,
+        *,
+        flip: bool,
+    ) -> list[int]:
+        """Return which of its axes each cell should be halved along, by their positions.
+
+        Parameters
+        ----------
+        axes : sequence of sequences of Axis
+            The axes of every cell, by public facts.
+        criterion : Criterion
+            How bad halves are; cuts are not chosen here, and lists of subsets are not looked at.
+        amount : amount
+            What it may cost: epsilon, or rho if the budget is one of zCDP.
+        flip : bool
+            Whether to use permute-and-flip; pure budgets only.
+
+        Privacy
+        -------
+        Permute-and-flip or the exponential mechanism on the loss of a cell's halves, which are
+        never released. A record raises it by up to M and shifts half a record: changes of two axes
+        are at most 2 M apart. Costs the amount (docs/proofs/forests.md).
+        """
+        mechanism = self._selection(halving_spread(criterion), exact(amount), flip=flip)
+        if len(axes) != len(self) or not all(axes):
+            raise ValueError("give every cell at least one axis")
+        steps = self._target_steps(criterion)
+        self._charge([mechanism], f"which feature to halve along ({criterion.name})")
+        room = _rooms[self._table]
+        scores: list[list[int]] = [[] for _ in axes]
+        for turn in range(max(map(len, axes))):
+            mine = [options[min(turn, len(options) - 1)] for options in axes]
+            counts = room.engine.halves(_assignments[self], mine, steps)
+            for options, found, loss in zip(
+                axes, scores, halving_losses(counts, criterion).tolist(), strict=True
+            ):
+                if turn < len(options):
+                    found.append(-loss)
+        return [mechanism.choose(Exact(np.array(found)), room.noise) for found in scores]
+
+    def choose_halves(self, axes: Sequence[Axis], amount: Amount, *, flip: bool) -> list[Split]:
+        """Return for every cell a split that divides its records about equally.
+
+        Parameters
+        ----------
+        axes : sequence of Axis, one per cell
+            Along which the cell is divided, by public facts.
+        amount : amount
+            What it may cost: epsilon, or rho if the budget is one of zCDP.
+        flip : bool
+            Whether to use permute-and-flip; pure budgets only.
+
+        Privacy
+        -------
+        The exponential mechanism or permute-and-flip over all cuts (or subsets) of the axis on the
+        difference between the halves, which a record changes by one, up or down; costs the amount
+        (docs/proofs/forests.md).
+        """
+        if len(axes) != len(self):
+            raise ValueError("give every cell an axis")
+        epsilon = self._budget.selection_epsilon(exact(amount))
+        spread = spread_of(1, monotone=False)
+        select = PermuteAndFlip if flip else GridExponential
+        mechanism = select(spread, epsilon)
+        self._check_flip(flip)
+        self._charge([mechanism], "where the middle is")
+        room, view = _rooms[self._table], _assignments[self].view
+        taken = room.engine.places_taken(_assignments[self], axes)
+        return [
+            _halve(axis, places, counts, view.sizes[axis.feature], mechanism, room.noise)
+            for axis, (places, counts) in zip(axes, taken, strict=True)
+        ]
+
+    def choose_of(
+        self,
+        splits: Sequence[Sequence[Split]],
+        criterion: Criterion,
+        amount: Amount,
+        *,
+        flip: bool,
+    ) -> list[int]:
+        """Return which of some released splits is good for each cell, by their positions.
+
+        Privacy
+        -------
+        Permute-and-flip (pure budgets only) or the exponential mechanism on ``-loss`` with the
+        criterion's spread; costs the amount (docs/proofs/questions.md).
+        """
+        mechanism = self._selection(criterion.spread, exact(amount), flip=flip)
+        steps = self._target_steps(criterion)
+        self._charge([mechanism], f"which of some splits ({criterion.name})")
+        room = _rooms[self._table]
+        losses = []
+        for turn in range(max(map(len, splits))):
+            mine = [options[min(turn, len(options) - 1)] for options in splits]
+            below = room.engine.split(_assignments[self], mine)
+            counts: NDArray[Any] = (
+                room.engine.class_counts(below)
+                if steps is None
+                else room.engine.target_counts(below, steps)
+            )
+            first = np.cumsum([0, *(split.n_children for split in mine)])[:-1]
+            losses.append(np.add.reduceat(criterion.losses(_statistics(counts, criterion)), first))
+        table = -np.stack(losses, axis=1)
+        return [
+            mechanism.choose(Exact(row[: len(options)]), room.noise)
+            for row, options in zip(table, splits, strict=True)
+        ]
+
+    def choose_best(
+        self, candidates: Candidates, criterion: Criterion, amount: Amount, *, how: str
+    ) -> list[Split]:
+        """Return one split per cell, good by a criterion; all candidates count alike.
+
+        Parameters
+        ----------
+        candidates : Candidates
+            Which splits each feature offers; their measures do not matter.
+        criterion : Criterion
+            How good a split is.
+        amount : amount
+            What it may cost: epsilon, or rho if the budget is one of zCDP.
+        how : {"flip", "exponential", "rnm"}
+            Permute-and-flip, the exponential mechanism or report noisy max; pure budgets only, but
+            for the exponential mechanism.
+
+        Privacy
+        -------
+        One of all candidates of all features per cell on ``-loss``, with the criterion's spread;
+        costs the amount (docs/proofs/topdown.md).
+        """
+        if how not in _SELECTIONS:
+            raise ValueError(f"how must be one of {', '.join(map(repr, _SELECTIONS))}")
+        select = _SELECTIONS[how]
+        if select is not Exponential and self._budget.accountant != "pure":
+            raise BudgetError("in zCDP, splits are chosen by the exponential mechanism")
+        self._target_steps(criterion)
+        if not len(self):
+            return []
+        mechanism = select(criterion.spread, self._budget.selection_epsilon(exact(amount)))
+        self._charge([mechanism], f"which split ({criterion.name})")
+        room, view = _rooms[self._table], _assignments[self].view
+        offered = list_candidates(candidates, view)
+        chosen: list[Split] = []
+        for losses, _ in self._losses(candidates, criterion):
+            for row in losses:
+                feature, option = offered[mechanism.choose(Exact(-row), room.noise)]
+                chosen.append(candidates.split(feature, option, len(chosen), view))
+        return chosen
+
+    def noisy_gains(
+        self, splits: Sequence[Split], criterion: Criterion, amount: Amount
+    ) -> Released:
+        """Return by how much a released split lowers each cell's loss, with noise.
+
+        Parameters
+        ----------
+        splits : sequence of Split, one per cell
+        criterion : Criterion
+            What is lowered, in units of ``1 / criterion.scale``.
+        amount : amount
+            What it may cost: epsilon, or rho if the budget is one of zCDP.
+
+        Privacy
+        -------
+        One integer per cell, which a record changes by at most the criterion's spread, up or down.
+        Discrete Laplace noise (pure budgets) or discrete Gaussian noise (zCDP budgets); costs the
+        amount (docs/proofs/topdown.md).
+        """
+        steps = self._target_steps(criterion)
+        if not len(self) and not splits:
+            return Released(np.zeros(0, dtype=np.int64))
+        below = _assignments[self.split(splits)]
+        spread = criterion.spread
+        mechanism = noise_for(self._budget, exact(amount), l1=spread, squared_l2=spread**2)
+        self._charge([mechanism], f"how good a split is ({criterion.name})")
+        room = _rooms[self._table]
+        counts: NDArray[Any] = (
+            room.engine.class_counts(below)
+            if steps is None
+            else room.engine.target_counts(below, steps)
+        )
+        counts = _statistics(counts, criterion)
+        first = np.cumsum([0, *(split.n_children for split in splits)])[:-1]
+        whole = criterion.losses(np.add.reduceat(counts, first, axis=0))
+        gains = whole - np.add.reduceat(criterion.losses(counts), first)
+        return mechanism.release(Exact(gains), room.noise)
+
+    def noisy_candidate_gains(
+        self, candidates: Candidates, criterion: Criterion, amount: Amount
+    ) -> Released:
+        """Return by how much every candidate lowers each cell's loss, with noise.
+
+        As :meth:`noisy_gains`, of shape (cells, candidates) in the order of
+        :func:`~privet.tables.list_candidates`.
+
+        Privacy
+        -------
+        One integer per cell and candidate, each of which a record changes by at most the
+        criterion's spread: they add up. Discrete Laplace or discrete Gaussian noise; costs the
+        amount (docs/proofs/topdown.md).
+        """
+        self._target_steps(criterion)
+        number = len(list_candidates(candidates, _assignments[self].view))
+        l1, squared_l2 = number * criterion.spread, number * criterion.spread**2
+        mechanism = noise_for(self._budget, exact(amount), l1=l1, squared_l2=squared_l2)
+        self._charge([mechanism], f"how good all splits are ({criterion.name})")
+        noise = _rooms[self._table].noise
+        found = [
+            mechanism.release(Exact(whole[:, None] - losses), noise)
+            for losses, whole in self._losses(candidates, criterion)
+        ]
+        return Released(np.concatenate([np.zeros((0, number), dtype=np.int64), *found]))
+
+    def _losses(
+        self, candidates: Candidates, criterion: Criterion
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield, by batches of cells, the losses of all candidates and those of whole cells."""
+        features = range(len(self.schema.names))
+        for batch, histograms in _rooms[self._table].engine.histograms(
+            _assignments[self], features, self._target_steps(criterion)
+        ):
+            cells = range(batch.start, batch.stop)
+            found = {j: _statistics(counts, criterion) for j, counts in histograms.items()}
+            losses = [candidates.losses(j, found[j], criterion, cells) for j in features]
+            yield np.concatenate(losses, axis=1), criterion.losses(found[features[0]].sum(axis=1))
 
     def draw_trees(
         self,
@@ -531,6 +854,32 @@ class Cells:
             *loss.read(mechanism.release(sums, room.noise), mechanism.deviation, pure=pure)
         )
 
+    def leaking_means(self, amount: Amount) -> NDArray[np.float64]:
+        """Return the cells' mean targets with noise by their exact counts, as DiPriMe prints it.
+
+        Laplace noise of ``2 / (records * epsilon)`` for targets on [0, 1], the paper's bound B
+        being one; an even draw for an empty cell. No epsilon covers that, so the table is marked as
+        leaking from now on, and nothing is charged.
+        """
+        if self.schema.classes is not None:
+            raise DataError("this question needs a number: the target of the schema has classes")
+        self._table.mark_leak(
+            "the noise of the leaf means was scaled by exact counts, as printed, so no epsilon "
+            "covers them; use calibration='valid' for anything that is published"
+        )
+        room = _rooms[self._table]
+        counts = room.engine.target_counts(_assignments[self], _MEAN_LEVELS)
+        rows = counts.sum(axis=1)
+        means = np.zeros(len(rows), dtype=np.int64)
+        for cell, (row, count) in enumerate(zip(counts, rows.tolist(), strict=True)):
+            if not count:
+                means[cell] = room.noise.below(_MEAN_STEPS + 1)
+                continue
+            mean = round(int(row @ np.arange(len(row))) * _MEAN_STEPS / (count * _MEAN_LEVELS))
+            scale = 0.0 if amount == math.inf else float(2 * _MEAN_STEPS / (count * amount))
+            means[cell] = room.noise.add_laplace(np.array([mean]), scale)[0]
+        return means[:, None] / _MEAN_STEPS
+
     def choose_features(self, count: int, amount: Amounts) -> list[tuple[int, ...]]:
         """Return, per cell, the features that promise most for a tree of depth 1.
 
@@ -565,6 +914,25 @@ class Cells:
     @property
     def _budget(self) -> Budget:
         return self._table.ledger.budget
+
+    def _selection(
+        self, spread: Amount, amount: Amount, *, flip: bool
+    ) -> PermuteAndFlip | Exponential:
+        self._check_flip(flip)
+        select = PermuteAndFlip if flip else Exponential
+        return select(spread, self._budget.selection_epsilon(amount))
+
+    def _check_flip(self, flip: bool) -> None:
+        if flip and self._budget.accountant != "pure":
+            raise BudgetError("permute-and-flip needs a pure budget: it is dear in zCDP")
+
+    def _target_steps(self, criterion: Criterion) -> int | None:
+        """Return the target's grid that a criterion of numbers needs; None for classes."""
+        if isinstance(criterion, SAD | SSE) != (self.schema.classes is None):
+            raise DataError("the criterion does not fit the target of the schema")
+        if isinstance(criterion, SSE):
+            return _SSE_STEPS
+        return criterion.steps if isinstance(criterion, SAD) else None
 
     def _need_classes(self) -> None:
         if self.schema.classes is None:
@@ -715,6 +1083,50 @@ def _cut(
     scores = -np.abs(right * under[edges] - left * above)
     chosen = mechanism.cut(left, right).choose(Exact(scores), lengths, noise)
     return start + 1 + chosen
+
+
+def _statistics(counts: NDArray[Any], criterion: Criterion) -> NDArray[Any]:
+    """Return what a criterion looks at: counts, or for :class:`SSE` moments on its grid."""
+    if not isinstance(criterion, SSE):
+        return counts
+    counts = np.asarray(counts, dtype=np.int64)
+    values = np.arange(counts.shape[-1]) * (TARGET_STEPS // (counts.shape[-1] - 1))
+    return np.stack([counts.sum(axis=-1), counts @ values, counts @ values**2], axis=-1)
+
+
+def _halve(
+    axis: Axis,
+    places: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    size: int,
+    mechanism: GridExponential | PermuteAndFlip,
+    noise: Noise,
+) -> Split:
+    """Draw a split of one cell from the places of its axis that have records."""
+    rows = int(counts.sum())
+    if axis.sides is not None:
+        records = np.zeros(size, dtype=np.int64)
+        records[places] = counts
+        records = records if axis.places is None else records[axis.places]
+        scores = -np.abs(rows - 2 * (axis.sides @ records))
+        if isinstance(mechanism, PermuteAndFlip):
+            option = mechanism.choose(Exact(scores), noise)
+        else:
+            option = mechanism.choose(Exact(scores), np.ones(len(scores), dtype=np.int64), noise)
+        return Split(axis.feature, tuple(axis.sides[option].astype(int).tolist()))
+    # Cut p has the places below p on its left: between two places with records nothing changes.
+    inner = (places >= axis.first) & (places < axis.last)
+    edges = np.concatenate([[axis.first], places[inner], [axis.last]])
+    lengths = np.diff(edges)
+    under = np.cumsum(np.concatenate([[counts[places < axis.first].sum()], counts[inner]]))
+    scores = -np.abs(rows - 2 * under)
+    if isinstance(mechanism, PermuteAndFlip):
+        point = mechanism.choose(Exact(np.repeat(scores, lengths)), noise)
+    else:
+        point = mechanism.choose(Exact(scores), lengths, noise)
+    cut = axis.first + 1 + point
+    order = np.arange(size) if axis.places is None else axis.places
+    return Split(axis.feature, tuple((order >= cut).astype(int).tolist()))
 
 
 def leaks_of(schema: Schema, budget: Budget, random_state: Any) -> tuple[str, ...]:

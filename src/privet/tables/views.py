@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from privet.schema import Numeric, Schema
 
+#: The coarse grid has every so many-th point of the fine one.
+_COARSE = 64
+
 
 @dataclass(frozen=True)
 class View:
@@ -34,6 +37,17 @@ class View:
             schema,
             tuple(
                 tuple(feature.cuts.tolist()) if isinstance(feature, Numeric) else None
+                for feature in schema.features.values()
+            ),
+        )
+
+    @classmethod
+    def of_grid(cls, schema: Schema) -> View:
+        """Return the view with about a thousand public cuts per number, denser towards zero."""
+        return cls(
+            schema,
+            tuple(
+                tuple(coarse_grid(feature).tolist()) if isinstance(feature, Numeric) else None
                 for feature in schema.features.values()
             ),
         )
@@ -63,3 +77,8 @@ def fine_grid(feature: Numeric) -> NDArray[np.float64]:
         points.append(low + width * 2.0 ** -(np.arange(1, 32_000) / 800))
     grid = np.unique(np.concatenate(points))
     return grid[(grid > low) & (grid < feature.high)]
+
+
+def coarse_grid(feature: Numeric) -> NDArray[np.float64]:
+    """Return every 64th point of the fine grid."""
+    return fine_grid(feature)[_COARSE // 2 :: _COARSE]

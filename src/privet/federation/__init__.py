@@ -1,0 +1,21 @@
+"""A table held by several parties that cannot share their rows.
+
+Every :class:`Party` adds its own noise, keeps its own ledger and refuses what its owner has not
+allowed; a :class:`FederatedTable` puts released answers together, so that a learner that needs
+only sums over parties runs on it unchanged.
+"""
+
+from privet.federation.parties import Link, LocalLink, Lost, Party, ProcessLink, Refused
+from privet.federation.table import PROTOCOLS, FederatedCells, FederatedTable
+
+__all__ = [
+    "PROTOCOLS",
+    "FederatedCells",
+    "FederatedTable",
+    "Link",
+    "LocalLink",
+    "Lost",
+    "Party",
+    "ProcessLink",
+    "Refused",
+]

@@ -1,0 +1,283 @@
+"""Data holders and the lines to them.
+
+A :class:`Party` has its rows behind its own wall, its own books, its own noise and its own keys. It
+answers a short list of questions, each charged to its own ledger before it is computed, whatever
+the asker says. A *link* carries questions to a party: in this process, or to another one.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, Protocol
+
+from privet.errors import FederationError, PrivetError
+from privet.privacy import Budget, LedgerStore, Seat
+from privet.schema import Schema
+from privet.tables import Cells, PrivateTable
+
+#: Questions that cost nothing: they say which cells are meant, or what is public.
+FREE = frozenset({"root", "parts", "take", "split", "forget", "public_key", "join", "describe"})
+#: Questions that are charged.
+CHARGED = frozenset(
+    {"noisy_counts", "noisy_class_counts", "choose_best", "choose_splits", "share_class_counts"}
+)
+
+
+class Refused(FederationError):
+    """A party does not answer, and says why."""
+
+
+class Lost(FederationError):
+    """A party does not answer at all, or not what was asked."""
+
+
+class Party:
+    """One data holder.
+
+    Parameters
+    ----------
+    name : str
+        By which the others know it.
+    features, target : dataframe or array, column
+        Its rows; they may be none.
+    schema : Schema
+        What is public; the same for all parties.
+    budget : Budget
+        What its owner allows to be spent on its rows.
+    allowed : collection of str, optional
+        Which questions its owner allows; all that are known if None.
+    ledger : path or LedgerStore, optional
+        The owner's ledger file, from which the budget is reserved; :meth:`close` settles it.
+    random_state : int, generator, Noise or None
+        As for :class:`~privet.PrivateTable`: None for cryptographic noise.
+
+    Examples
+    --------
+    >>> from privet import Budget, Numeric, Schema
+    >>> schema = Schema({"dose": Numeric(0, 10)}, "cured", classes=[0, 1])
+    >>> north = Party("north", [[1.0], [9.0]], [0, 1], schema, Budget(2.0))
+    >>> root = north.answer(0, "root", None)
+    >>> counts = north.answer(root, "noisy_class_counts", 0.5)
+    >>> float(north.table.ledger.left)
+    1.5
+    """
+
+    def __init__(
+        self,
+        name: str,
+        features: Any,
+        target: Any,
+        schema: Schema,
+        budget: Budget,
+        *,
+        allowed: Collection[str] | None = None,
+        ledger: LedgerStore | str | Path | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.name = name
+        self.allowed = frozenset(CHARGED if allowed is None else allowed)
+        if not self.allowed <= CHARGED:
+            raise FederationError(f"a party can allow {', '.join(sorted(CHARGED))}, nothing else")
+        self.table = PrivateTable(features, target, schema, budget, random_state=random_state)
+        self._reservation = None
+        if ledger is not None:
+            store = ledger if isinstance(ledger, LedgerStore) else LedgerStore(Path(ledger))
+            self._reservation = store.reserve(
+                budget,
+                f"party {name!r} of a federation",
+                columns=[*schema.names, schema.target],
+                table=schema.table,
+            )
+        self._seat: Seat | None = None
+        self._cells: dict[int, Cells] = {}
+        self._next = 1
+
+    @property
+    def seat(self) -> Seat:
+        """Its keys, made on first use."""
+        if self._seat is None:
+            self._seat = Seat(self.name)
+        return self._seat
+
+    def close(self) -> None:
+        """End the books, and settle the owner's ledger file."""
+        self.table.ledger.close()
+        if self._reservation is not None:
+            self._reservation.settle(self.table.ledger.total, self.table.ledger.entries)
+            self._reservation = None
+
+    def answer(self, target: int, question: str, *given: Any, **options: Any) -> Any:
+        """Answer a question about the table (target 0) or about cells, or refuse.
+
+        Cells are answered by a number, under which they can be asked in turn.
+        """
+        if question in CHARGED and question not in self.allowed:
+            raise Refused(f"party {self.name!r} does not allow the question {question!r}")
+        if question not in CHARGED | FREE:
+            raise Refused(f"party {self.name!r} does not know the question {question!r}")
+        if question == "describe":
+            return self.table.schema.to_dict(), list(self.table.leaks)
+        if question == "public_key":
+            return self.seat.public_key
+        if question == "join":
+            return self.seat.join(*given)
+        if question == "forget":
+            self._cells.pop(target, None)
+            return None
+        if target == 0:
+            if question not in ("root", "parts"):
+                raise Refused(f"party {self.name!r}: {question!r} is about cells")
+            return self._keep(getattr(self.table, question)(*given))
+        if target not in self._cells:
+            raise Refused(f"party {self.name!r} has no such cells")
+        cells = self._cells[target]
+        if question == "share_class_counts":
+            amount, honest, members, turn = given
+            return cells.share_class_counts(amount, honest, self.seat, members, turn)
+        found = getattr(cells, question)(*given, **options)
+        return self._keep(found) if isinstance(found, Cells) else found
+
+    def _keep(self, cells: Cells) -> int:
+        number, self._next = self._next, self._next + 1
+        self._cells[number] = cells
+        return number
+
+
+class Link(Protocol):
+    """A line to one party. Questions may be sent to several parties before answers are awaited."""
+
+    name: str
+
+    def send(self, target: int, question: str, *given: Any, **options: Any) -> int:
+        """Send a question; return its number."""
+
+    def receive(self, number: int) -> Any:
+        """Return the answer to a question, or raise :class:`Refused` or :class:`Lost`."""
+
+    def close(self) -> None:
+        """End the line."""
+
+
+class LocalLink:
+    """A party in this process."""
+
+    def __init__(self, party: Party) -> None:
+        self.name = party.name
+        self.party = party
+        self._waiting: dict[int, tuple[int, str, tuple[Any, ...], dict[str, Any]]] = {}
+        self._sent = 0
+
+    def send(self, target: int, question: str, *given: Any, **options: Any) -> int:
+        """See :class:`Link`."""
+        self._sent += 1
+        if question == "forget":  # whose answer nobody waits for
+            self.party.answer(target, question)
+            return self._sent
+        self._waiting[self._sent] = (target, question, given, options)
+        return self._sent
+
+    def receive(self, number: int) -> Any:
+        """See :class:`Link`."""
+        target, question, given, options = self._waiting.pop(number)
+        try:
+            return self.party.answer(target, question, *given, **options)
+        except FederationError:
+            raise
+        except PrivetError as error:
+            raise Refused(f"party {self.name!r} refuses: {error}") from error
+
+    def close(self) -> None:
+        """See :class:`Link`."""
+        self.party.close()
+
+
+class ProcessLink:
+    """A party in a process of its own, which reads its rows itself.
+
+    Parameters
+    ----------
+    name : str
+        The party's name.
+    make : function
+        Makes the :class:`Party`; it must be importable, and is called in the new process.
+    given : tuple
+        What it is called with.
+    patience : float, default=600.0
+        Seconds to wait for an answer; a later one is not read.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[..., Party],
+        given: tuple[Any, ...] = (),
+        *,
+        patience: float = 600.0,
+    ) -> None:
+        self.name = name
+        self.patience = patience
+        self._sent = 0
+        context = multiprocessing.get_context("spawn")
+        self._line, theirs = context.Pipe()
+        self._process = context.Process(target=serve, args=(theirs, make, given), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def send(self, target: int, question: str, *given: Any, **options: Any) -> int:
+        """See :class:`Link`."""
+        self._sent += 1
+        try:
+            self._line.send((self._sent, target, question, given, options))
+        except (OSError, ValueError) as error:
+            raise Lost(f"party {self.name!r} is lost") from error
+        return self._sent
+
+    def receive(self, number: int) -> Any:
+        """See :class:`Link`. Answers to other questions (late ones, second ones) are dropped."""
+        while True:
+            try:
+                if not self._line.poll(self.patience):
+                    raise Lost(f"party {self.name!r} did not answer in time")
+                message = self._line.recv()
+            except (EOFError, OSError) as error:
+                raise Lost(f"party {self.name!r} is lost") from error
+            if not isinstance(message, tuple) or len(message) != 3:
+                raise Lost(f"party {self.name!r} answered nonsense")
+            answered, kind, answer = message
+            if answered != number:
+                continue
+            if kind == "refused":
+                raise Refused(f"party {self.name!r} refuses: {answer}")
+            if kind != "answer":
+                raise Lost(f"party {self.name!r} failed")
+            return answer
+
+    def close(self) -> None:
+        """See :class:`Link`."""
+        self._line.close()
+        self._process.join(timeout=5)
+        if self._process.is_alive():
+            self._process.kill()
+
+
+def serve(line: Any, make: Callable[..., Party], given: tuple[Any, ...]) -> None:
+    """Answer questions until the line ends; then settle the books."""
+    party = make(*given)
+    while True:
+        try:
+            number, target, question, asked, options = line.recv()
+        except (EOFError, OSError):
+            break
+        try:
+            reply = (number, "answer", party.answer(target, question, *asked, **options))
+        except PrivetError as error:
+            reply = (number, "refused", str(error))
+        except Exception:
+            reply = (number, "failed", None)  # what went wrong may be about the rows
+        try:
+            line.send(reply)
+        except OSError:
+            break
+    party.close()

@@ -1,0 +1,496 @@
+"""A table held by several parties, with the interface of one: learners run on it unchanged.
+
+The coordinator sees released answers only. What it can answer are questions that sum over parties;
+the others are refused before anything is spent. Three protocols (docs/proofs/federation.md):
+
+* ``noisy-counts``: every party adds its own noise to its class counts; splits are chosen from
+  the sums of noisy histograms of all features.
+* ``local-rnm``: every party proposes a split of every cell, chosen privately among all of them from
+  its own rows; noisy counts on the few proposals decide.
+* ``secure-sum``: as ``local-rnm``, but the counts are summed under masks, and the parties' shares
+  of noise add up to *one* noise, as on a single machine.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from typing import Any, NoReturn
+from weakref import finalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.criteria import Criterion
+from privet.errors import BudgetError, FederationError
+from privet.federation.parties import Link, LocalLink, Lost, Party
+from privet.privacy import (
+    Budget,
+    DiscreteLaplace,
+    LaplaceShare,
+    Ledger,
+    PermuteAndFlip,
+    Released,
+    Scopes,
+    exact,
+    open_sum,
+)
+from privet.privacy.budget import Amount
+from privet.schema import Schema
+from privet.tables import Multiway, Split, View
+
+PROTOCOLS = ("noisy-counts", "local-rnm", "secure-sum")
+#: Part of a selection's budget for proposals; the counts of the proposals have the rest.
+PROPOSAL_SHARE = Fraction(1, 2)
+#: No sum of counts and noise is larger; one that is was not made of answers.
+_LARGEST = 2**62
+
+Amounts = Amount | Sequence[Amount]
+
+
+class FederatedTable:
+    """A table whose rows are held by several parties.
+
+    Parameters
+    ----------
+    parties : sequence of Party or Link
+        Who holds the rows. All have the same schema; a record is in one of them.
+    protocol : {"secure-sum", "local-rnm", "noisy-counts"}, default="secure-sum"
+        How answers are put together.
+    honest : int, optional
+        For ``secure-sum``: how many parties add their noise for sure. Privacy holds if at least so
+        many do; fewer honest ones assumed is more noise. All of them if None.
+    least : int, optional
+        With fewer parties left than this the run stops. All of them if None: any loss stops it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privet import Budget, Numeric, Schema, TopDownClassifier
+    >>> from privet.federation import FederatedTable, Party
+    >>> schema = Schema({"dose": Numeric(0, 100)}, target="cured", classes=["no", "yes"])
+    >>> x = np.linspace(0, 100, 20_000).reshape(-1, 1)
+    >>> cured = np.where(x[:, 0] > 40, "yes", "no")
+    >>> parties = [
+    ...     Party(f"clinic {k}", x[k::4], cured[k::4], schema, Budget(1.0)) for k in range(4)
+    ... ]
+    >>> model = TopDownClassifier(epsilon=1.0).fit(FederatedTable(parties))
+    >>> model.predict([[10.0], [90.0]]).tolist()
+    ['no', 'yes']
+    """
+
+    def __init__(
+        self,
+        parties: Sequence[Party | Link],
+        *,
+        protocol: str = "secure-sum",
+        honest: int | None = None,
+        least: int | None = None,
+    ) -> None:
+        if protocol not in PROTOCOLS:
+            raise FederationError(f"protocol must be one of {', '.join(map(repr, PROTOCOLS))}")
+        links = [LocalLink(party) if isinstance(party, Party) else party for party in parties]
+        if len({link.name for link in links}) < len(links) or not links:
+            raise FederationError("give at least one party, each with its own name")
+        if protocol == "secure-sum" and len(links) < 2:
+            raise FederationError("a secure sum needs two parties or more")
+        self.protocol = protocol
+        self.honest = _count(honest, "honest", len(links))
+        self.least = max(
+            _count(least, "least", len(links)), self.honest if protocol == "secure-sum" else 1
+        )
+        self._lines = _Lines(links, self.least)
+        described = [answer for _, answer in self._lines.ask_all("describe")]
+        if any(schema != described[0][0] for schema, _ in described):
+            raise FederationError("the parties have different schemas")
+        self.schema = Schema.from_dict(described[0][0])
+        self.leaks = tuple(dict.fromkeys(leak for _, leaks in described for leak in leaks))
+        if protocol == "secure-sum":
+            keys = {name: key for name, key in self._lines.ask_all("public_key")}
+            self._lines.ask_all("join", keys)
+        self.ledger = Ledger(Budget(float("inf")))
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """The names of the parties that are still there."""
+        return tuple(link.name for link in self._lines.links)
+
+    def session(self, budget: Budget) -> FederatedTable:
+        """Return the same parties with new books of a budget, for one fit.
+
+        These are the coordinator's books; every party keeps its own and trusts no others.
+        """
+        if budget.accountant != "pure":
+            raise BudgetError("a federation has pure budgets only: give no delta")
+        again = object.__new__(FederatedTable)
+        again.__dict__.update(self.__dict__)
+        again.ledger = Ledger(budget)
+        return again
+
+    def close(self) -> None:
+        """End the lines; parties settle their books."""
+        for link in self._lines.links:
+            link.close()
+
+    def root(self, view: View | None = None) -> FederatedCells:
+        """Return the whole table as one cell. Free."""
+        view = View.of_bins(self.schema) if view is None else view
+        places = dict(self._lines.ask_all("root", view))
+        return FederatedCells(self, self.ledger.root, 0, view, places)
+
+    def parts(self, count: int, key: int, view: View | None = None) -> FederatedCells:
+        """Return the table as disjoint parts by a hash of each record. Free."""
+        view = View.of_bins(self.schema) if view is None else view
+        places = dict(self._lines.ask_all("parts", count, key, view))
+        scopes = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
+        return FederatedCells(self, scopes, 0, view, places)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise FederationError(f"a federation cannot answer {name!r}: it does not sum over parties")
+
+
+class _Lines:
+    """The links that are still there."""
+
+    def __init__(self, links: Sequence[Link], least: int) -> None:
+        self.links = list(links)
+        self.least = least
+        self._stale: list[dict[str, int]] = []
+
+    def ask_all(
+        self,
+        question: str,
+        *given: Any,
+        places: dict[str, int] | None = None,
+        check: Callable[[Any], bool] | None = None,
+        **options: Any,
+    ) -> list[tuple[str, Any]]:
+        """Ask all parties at once; return names and answers of those that are left.
+
+        A party that is lost, or whose answer is no answer, is asked nothing any more. One that
+        refuses stops the run: its owner decides, and the others' books show what they spent.
+        """
+        self._clear()
+        asked, lost = [], []
+        for link in self.links:
+            target = 0 if places is None else places.get(link.name)
+            if target is None:
+                lost.append(link)
+                continue
+            try:
+                asked.append((link, link.send(target, question, *given, **options)))
+            except Lost:
+                lost.append(link)
+        found = []
+        refused: FederationError | None = None
+        for link, number in asked:
+            try:
+                answer = link.receive(number)
+            except Lost:
+                lost.append(link)
+                continue
+            except FederationError as error:
+                refused = refused or error
+                continue
+            if check is None or check(answer):
+                found.append((link.name, answer))
+            else:
+                lost.append(link)
+        if lost:
+            self.links = [link for link in self.links if link not in lost]
+        if refused is not None:
+            raise refused
+        if len(self.links) < self.least:
+            names = ", ".join(repr(link.name) for link in lost)
+            raise FederationError(
+                f"{names} did not answer, or answered nonsense; {len(self.links)} parties are left "
+                f"and {self.least} are needed. The ledgers of the others show what they spent"
+            )
+        return found
+
+    def forget(self, places: dict[str, int]) -> None:
+        """Note that some cells are not needed any more; parties hear of it with the next question.
+
+        Called when cells are collected, perhaps while answers are awaited: nothing is sent here.
+        """
+        self._stale.append(places)
+
+    def _clear(self) -> None:
+        while self._stale:
+            places = self._stale.pop()
+            for link in self.links:
+                if link.name in places:
+                    with suppress(Lost):  # it will be noticed by the next question
+                        link.send(places[link.name], "forget")
+
+
+class FederatedCells:
+    """Disjoint cells of a federated table, asked all at once.
+
+    Answers have shapes that depend on the schema and on earlier answers only.
+    """
+
+    def __init__(
+        self,
+        table: FederatedTable,
+        scopes: Scopes,
+        depth: int,
+        view: View,
+        places: dict[str, int],
+    ) -> None:
+        self._table = table
+        self._scopes = scopes
+        self.depth = depth
+        self._view = view
+        self._places = places
+        finalize(self, table._lines.forget, places)
+
+    def __len__(self) -> int:
+        return len(self._scopes)
+
+    @property
+    def schema(self) -> Schema:
+        """The table's schema."""
+        return self._table.schema
+
+    # Free
+
+    def take(self, chosen: NDArray[Any]) -> FederatedCells:
+        """Return some of the cells, by mask or by position. Free."""
+        positions = np.arange(len(self))[chosen]
+        return self._derive("take", self._scopes.take(positions), self.depth, positions)
+
+    def split(self, splits: Sequence[Split]) -> FederatedCells:
+        """Return the children of all cells, those of the first cell first. Free."""
+        if not splits or len(splits) != len(self):
+            raise ValueError("give one split for every cell")
+        parents = np.repeat(np.arange(len(self)), [split.n_children for split in splits])
+        return self._derive("split", self._scopes.divide(parents), self.depth + 1, list(splits))
+
+    def partition(self, by: str) -> FederatedCells:
+        """Return the cells divided by a feature: one part for every code of it. Free."""
+        split = Multiway().split(self.schema.names.index(by), 0, 0, self._view)
+        return self.split([split] * len(self))
+
+    def _derive(self, question: str, scopes: Scopes, depth: int, *given: Any) -> FederatedCells:
+        answers = self._ask(question, *given, check=lambda a: isinstance(a, int))
+        return FederatedCells(self._table, scopes, depth, self._view, dict(answers))
+
+    # Private
+
+    def noisy_counts(self, amount: Amounts) -> Released:
+        """Return how many records each cell has, with noise."""
+        if self._table.protocol == "secure-sum":
+            return Released(np.asarray(self.noisy_class_counts(amount)).sum(axis=1))
+        self._charge([DiscreteLaplace(1, each) for each in self._amounts(amount)], "how many")
+        check = _counts_of((len(self),))
+        return _total(self._ask("noisy_counts", amount, check=check))
+
+    def noisy_class_counts(self, amount: Amounts) -> Released:
+        """Return how many records of each class each cell has, with noise.
+
+        Privacy
+        -------
+        Per party and record: the amount. The noise is each party's own, or one noise that all
+        parties' shares make together (docs/proofs/federation.md).
+        """
+        if self.schema.classes is None:
+            raise FederationError("a federation learns classes, not numbers")
+        shape = (len(self), len(self.schema.classes))
+        if not len(self):
+            return Released(np.zeros(shape, dtype=np.int64))
+        what = "how many records of each class"
+        if self._table.protocol != "secure-sum":
+            self._charge([DiscreteLaplace(1, each) for each in self._amounts(amount)], what)
+            return _total(self._ask("noisy_class_counts", amount, check=_counts_of(shape)))
+        honest, lines = self._table.honest, self._table._lines
+        while True:
+            shares = [LaplaceShare(1, each, honest) for each in self._amounts(amount)]
+            self._charge(shares, what)
+            members = self._table.parties
+            masked = self._ask(
+                "share_class_counts",
+                amount,
+                honest,
+                members,
+                secrets.token_bytes(16),
+                check=lambda a: _is_array(a, (shape[0] * shape[1],), np.uint64),
+            )
+            if len(masked) == len(members):
+                break
+            # The masks of a lost member do not cancel: what came is noise, and those who are left
+            # are asked, and charged, again.
+            if len(lines.links) < max(self._table.least, 2):
+                raise FederationError("too few parties are left for a sum")
+        total = open_sum([part for _, part in masked])
+        if np.abs(total.astype(np.float64)).max(initial=0.0) > _LARGEST:
+            raise FederationError(
+                "the sum is no count: a party answered nonsense, or lost its keys"
+            )
+        return Released(total.reshape(shape))
+
+    def choose_labels(self, amount: Amount) -> list[int]:
+        """Return for every cell a class that is frequent there: the largest noisy count."""
+        counts = np.asarray(self.noisy_class_counts(amount))
+        return [int(place) for place in counts.argmax(axis=1)]
+
+    def choose_best(
+        self, candidates: Any, criterion: Criterion, amount: Amount, *, how: str
+    ) -> list[Split]:
+        """Return one split per cell, good by a criterion."""
+        allowed = np.ones((len(self), len(self.schema.names)), dtype=bool)
+        return self._choose(candidates, criterion, amount, allowed, "choose_best", (), {"how": how})
+
+    def choose_splits(
+        self,
+        candidates: Any,
+        criterion: Criterion,
+        amount: Amount,
+        allowed: NDArray[np.bool_],
+        *,
+        flip: bool = True,
+    ) -> list[Split]:
+        """Return one split per cell, good by a criterion, of the features that it may use."""
+        return self._choose(
+            candidates, criterion, amount, allowed, "choose_splits", (allowed,), {"flip": flip}
+        )
+
+    def noisy_gains(
+        self, splits: Sequence[Split], criterion: Criterion, amount: Amount
+    ) -> Released:
+        """Return how good released splits are, computed from noisy class counts."""
+        return Released(self._gains(splits, criterion, exact(amount)))
+
+    # How splits are chosen
+
+    def _choose(
+        self,
+        candidates: Any,
+        criterion: Criterion,
+        amount: Amount,
+        allowed: NDArray[np.bool_],
+        question: str,
+        given: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> list[Split]:
+        if not len(self):
+            return []
+        if self._table.protocol == "noisy-counts":
+            return self._by_histograms(candidates, criterion, exact(amount), allowed)
+        proposing = exact(amount) * PROPOSAL_SHARE
+        self._charge([PermuteAndFlip(criterion.spread, proposing)], "which split, by each party")
+        answers = self._ask(
+            question, candidates, criterion, proposing, *given, check=self._are_splits, **options
+        )
+        proposals: list[list[Split]] = [
+            list(dict.fromkeys(splits)) for splits in zip(*(a for _, a in answers), strict=True)
+        ]
+        rest = exact(amount) - proposing
+        best: list[tuple[int, Split]] = [(0, options_[0]) for options_ in proposals]
+        for turn in range(max(map(len, proposals))):
+            mine = [cell for cell, some in enumerate(proposals) if turn < len(some) > 1]
+            if not mine:
+                continue
+            splits = [proposals[cell][turn] for cell in mine]
+            # Every proposal of a cell is counted, one after the other: they share the cell's rest.
+            each = [rest / len(proposals[cell]) for cell in mine]
+            gains = self.take(np.array(mine))._gains(splits, criterion, each)
+            for cell, split, gain in zip(mine, splits, gains.tolist(), strict=True):
+                if turn == 0 or gain > best[cell][0]:
+                    best[cell] = (gain, split)
+        return [split for _, split in best]
+
+    def _by_histograms(
+        self, candidates: Any, criterion: Criterion, amount: Amount, allowed: NDArray[np.bool_]
+    ) -> list[Split]:
+        """Choose by the sums of noisy histograms of all features, which share the amount."""
+        features = np.flatnonzero(allowed.any(axis=0)).tolist()
+        classes = len(self.schema.classes or ())
+        losses, owners = [], []
+        for feature in features:
+            parts = self.partition(self.schema.names[feature])
+            counts = np.asarray(parts.noisy_class_counts(amount / len(features)))
+            counts = np.maximum(counts.reshape(len(self), -1, classes), 0)
+            found = candidates.losses(feature, counts, criterion, range(len(self)))
+            found = np.where(allowed[:, feature, None], found, np.iinfo(np.int64).max)
+            losses.append(found)
+            owners += [(feature, option) for option in range(found.shape[1])]
+        best = np.concatenate(losses, axis=1).argmin(axis=1).tolist()
+        return [
+            candidates.split(*owners[place], cell, self._view) for cell, place in enumerate(best)
+        ]
+
+    def _gains(
+        self, splits: Sequence[Split], criterion: Criterion, amount: Amounts
+    ) -> NDArray[np.int64]:
+        children = self.split(splits)
+        sizes = [split.n_children for split in splits]
+        if isinstance(amount, Sequence):
+            amount = [each for each, size in zip(amount, sizes, strict=True) for _ in range(size)]
+        counts = np.maximum(np.asarray(children.noisy_class_counts(amount)), 0)
+        first = np.cumsum([0, *sizes])[:-1]
+        whole = criterion.losses(np.add.reduceat(counts, first, axis=0))
+        return np.asarray(whole - np.add.reduceat(criterion.losses(counts), first))
+
+    def _are_splits(self, answer: Any) -> bool:
+        sizes = self._view.sizes
+        return (
+            isinstance(answer, list)
+            and len(answer) == len(self)
+            and all(
+                isinstance(split, Split)
+                and 0 <= split.feature < len(sizes)
+                and len(split.children) == sizes[split.feature]
+                and set(split.children) == set(range(split.n_children))
+                for split in answer
+            )
+        )
+
+    # Books and lines
+
+    def _amounts(self, amount: Amounts) -> list[Amount]:
+        if isinstance(amount, Sequence):
+            if len(amount) != len(self):
+                raise BudgetError("give one amount for all cells, or one for each")
+            return [exact(each) for each in amount]
+        return [exact(amount)]
+
+    def _charge(self, mechanisms: Sequence[Any], question: str) -> None:
+        where = "the whole table" if self.depth == 0 else f"tree level {self.depth}"
+        one = mechanisms[0] if len(mechanisms) == 1 else mechanisms
+        self._table.ledger.charge(self._scopes, one, question, where)
+
+    def _ask(self, question: str, *given: Any, **options: Any) -> list[tuple[str, Any]]:
+        return self._table._lines.ask_all(question, *given, places=self._places, **options)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise FederationError(f"a federation cannot answer {name!r}: it does not sum over parties")
+
+
+def _count(value: int | None, name: str, most: int) -> int:
+    if value is None:
+        return most
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise FederationError(f"{name} must be a whole number from 1 to the number of parties")
+    return value
+
+
+def _is_array(answer: Any, shape: tuple[int, ...], kind: type[np.generic]) -> bool:
+    return isinstance(answer, np.ndarray) and answer.shape == shape and answer.dtype == kind
+
+
+def _counts_of(shape: tuple[int, ...]) -> Callable[[Any], bool]:
+    def check(answer: Any) -> bool:
+        return _is_array(answer, shape, np.int64) and bool((np.abs(answer) < 2**53).all())
+
+    return check
+
+
+def _total(answers: Iterable[tuple[str, NDArray[np.int64]]]) -> Released:
+    return Released(np.sum([answer for _, answer in answers], axis=0))

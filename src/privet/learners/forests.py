@@ -1,0 +1,262 @@
+"""DiPriMe (Consul & Williamson 2021): forests whose splits halve their nodes.
+
+Every tree has its own part of the table, or its own part of the budget. A node's feature is drawn
+among a few, by chance or by how different its halves are; then one private median of it divides the
+node. Leaves buy class counts, or two complementary sums of the target; what they say is drawn
+towards what the nodes above them say, as far as the noise asks for it, which is post-processing.
+
+``published`` draws a median for each of the few features first and chooses among them, as the paper
+does: features are no disjoint data, so the medians add up (:func:`published_cost`). The paper's
+leaf means of numbers have no finite cost at all; they mark the table. Proof:
+``docs/proofs/forests.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.criteria import SAD, SSE, Criterion, Gini, Max
+from privet.ensemble import Ensemble, n_scores
+from privet.learners._growth import (
+    Chooser,
+    Growth,
+    Region,
+    grow,
+    means_of,
+    shares_of,
+    trees_of,
+)
+from privet.learners.whole_trees import COUNT_SHARE, less
+from privet.privacy.budget import Amount
+from privet.privacy.coins import Coins
+from privet.schema import Schema
+from privet.tables import Axis, Cells, PrivateTable, Split, View
+from privet.tree import Tree
+
+#: Up to so many categories all ways to divide them are offered.
+FEW_CODES = 6
+#: Steps of the grid on which distances between targets are measured.
+TARGET_STEPS = 128
+#: Records that a leaf should have, and rows x epsilon: the depth that is right if none is given.
+LEAF_ROWS, LEAF_MASS = 25, 50
+DEEPEST = 12
+#: What the paper's attribute selection costs, of what it counts: its scale is for a target in
+#: [-1, 1] and scores that may move both ways (docs/proofs/forests.md).
+PUBLISHED_NUMBER, PUBLISHED_CLASSES = Fraction(1, 8), Fraction(1, 4)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user chose."""
+
+    variant: str
+    n_estimators: int
+    max_depth: int | None
+    max_features: int
+    split_share: Fraction
+    partition: bool
+    published: bool
+
+
+def learn(
+    table: PrivateTable, *, amount: Amount, n_rows: int | None, options: Options, coins: Coins
+) -> Tree | Ensemble:
+    """Learn a forest for at most an amount (``published``: for what :func:`published_cost` says).
+
+    ``coins`` decide the parts of the table and all public choices.
+    """
+    if options.max_depth is None and n_rows is None:
+        counting = amount * COUNT_SHARE
+        amount = less(amount, counting)
+        n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
+    trees = options.n_estimators
+    each = amount if options.partition else amount / trees
+    depth = options.max_depth
+    if depth is None:
+        assert n_rows is not None
+        epsilon = float(table.ledger.budget.selection_epsilon(each))
+        depth = depth_of(n_rows // (trees if options.partition else 1), epsilon)
+    view = View.of_grid(table.schema)
+    splitting = each * options.split_share
+    choose = _chooser(view, splitting / depth, options, coins)
+    starts = (
+        [table.parts(trees, coins.key, view)]
+        if options.partition
+        else [table.root(view) for _ in range(trees)]
+    )
+    grown: list[Tree] = []
+    for cells in starts:
+        growth = grow(cells, view, depth, choose)
+        values = _leaves(table, growth, less(each, splitting), options)
+        grown += _as_trees(table.schema, growth, view, values, trees, options)
+    return forest_of(table.schema, grown)
+
+
+def depth_of(rows: int, epsilon: float) -> int:
+    """Return how deep a tree on so many rows should be: leaves keep enough records."""
+    least = max(LEAF_ROWS, LEAF_MASS / epsilon)
+    return int(np.clip(np.floor(np.log2(max(rows / least, 1.0))), 1, DEEPEST))
+
+
+def published_cost(schema: Schema, amount: Amount, options: Options) -> Amount:
+    """Return what the paper's noise costs, leaf means of numbers aside."""
+    leaf = less(amount, amount * options.split_share)
+    level = amount * options.split_share
+    if options.variant == "uniform":
+        return level + leaf
+    few = min(options.max_features, len(schema.names))
+    factor = PUBLISHED_NUMBER if schema.classes is None else PUBLISHED_CLASSES
+    return level / 2 * few + level / 2 * factor + leaf
+
+
+def forest_of(schema: Schema, trees: Sequence[Tree]) -> Tree | Ensemble:
+    """Return a forest of trees whose scores add up, or its only tree."""
+    if len(trees) == 1 and not trees[0].scores:
+        return trees[0]
+    return Ensemble(schema, (0.0,) * n_scores(schema), tuple(trees))
+
+
+# Splits
+
+
+def _chooser(view: View, amount: Amount, options: Options, coins: Coins) -> Chooser:
+    """Return what chooses the splits of a level, for an amount per level."""
+    flip = options.variant == "flip"
+    few = 1 if options.variant == "uniform" else options.max_features
+
+    def choose(cells: Cells, regions: list[Region]) -> list[Split | None]:
+        found = [axes_of(region, view, few, coins) for region in regions]
+        able = [axes for axes in found if axes]
+        if not able:
+            return [None] * len(found)
+        cells = cells.take(np.array([bool(axes) for axes in found]))
+        if few == 1:
+            axes = [with_subsets(options[0]) for options in able]
+            splits = cells.choose_halves(axes, amount, flip=flip)
+        elif options.published:
+            splits = _published_splits(cells, able, view, amount / 2, flip=flip)
+        else:
+            places = cells.choose_axes(able, _criterion(view.schema), amount / 2, flip=flip)
+            axes = [with_subsets(options[k]) for options, k in zip(able, places, strict=True)]
+            splits = cells.choose_halves(axes, amount / 2, flip=flip)
+        rest = iter(splits)
+        return [next(rest) if axes else None for axes in found]
+
+    return choose
+
+
+def _criterion(schema: Schema) -> Criterion:
+    """Return the loss of halves: linear in the errors, for which one record matters least."""
+    return SAD(TARGET_STEPS) if schema.classes is None else Max()
+
+
+def _published_splits(
+    cells: Cells, axes: list[list[Axis]], view: View, amount: Amount, *, flip: bool
+) -> list[Split]:
+    """Draw a median for every feature, each at the full amount, then choose among them."""
+    options: list[list[Split]] = [[] for _ in axes]
+    for turn in range(max(map(len, axes))):
+        mine = [turn < len(some) for some in axes]
+        halved = iter(
+            cells.take(np.array(mine)).choose_halves(
+                [with_subsets(some[turn]) for some in axes if turn < len(some)],
+                amount,
+                flip=flip,
+            )
+        )
+        for some, present in zip(options, mine, strict=True):
+            if present:
+                some.append(next(halved))
+    numbers = view.schema.classes is None
+    criterion: Criterion = SSE() if numbers else Gini()
+    factor = PUBLISHED_NUMBER if numbers else PUBLISHED_CLASSES
+    places = cells.choose_of(options, criterion, amount * factor, flip=flip)
+    return [some[place] for some, place in zip(options, places, strict=True)]
+
+
+def axes_of(region: Region, view: View, most: int, coins: Coins) -> list[Axis]:
+    """Return axes of some features, chosen by chance, along which a region can be divided."""
+    found: list[Axis] = []
+    for feature in coins.shuffled(len(region)).tolist():
+        codes = region[feature]
+        if view.cuts[feature] is None:
+            if len(codes) < 2:
+                continue
+            places = np.full(view.sizes[feature], len(codes))
+            places[coins.shuffled(codes)] = np.arange(len(codes))
+            found.append(Axis(feature, 0, len(codes) - 1, places))
+        else:
+            # Missing numbers have the last code and go with the upper side.
+            first, last = codes[0], min(codes[-1], view.sizes[feature] - 2)
+            if first >= last:
+                continue
+            found.append(Axis(feature, first, last))
+        if len(found) == most:
+            break
+    return found
+
+
+def with_subsets(axis: Axis) -> Axis:
+    """Return a category's axis with its subsets: all if few, else one against the rest, and cuts.
+
+    Along a random order the cuts are subsets of all sizes, so that one is balanced.
+    """
+    if axis.places is None:
+        return axis
+    count = axis.last + 1
+    if count <= FEW_CODES:
+        by_place = (np.arange(1, 2 ** (count - 1))[:, None] >> np.arange(count)) & 1 > 0
+    else:
+        cuts = np.arange(count) > np.arange(count - 1)[:, None]
+        by_place = np.concatenate([cuts, np.eye(count, dtype=bool)])
+    # Codes that cannot come here have the place after the last.
+    by_place = np.column_stack([by_place, np.zeros(len(by_place), dtype=bool)])
+    return Axis(axis.feature, axis.first, axis.last, axis.places, by_place[:, axis.places])
+
+
+# Leaves
+
+
+def _leaves(
+    table: PrivateTable, growth: Growth, amount: Amount, options: Options
+) -> NDArray[np.float64]:
+    """Buy what the leaves say: class shares, or means as parts of the way between the bounds."""
+    if table.schema.classes is None:
+        if options.published:
+            return growth.leaves.leaking_means(amount)
+        return means_of(table, growth, amount)
+    counts = growth.leaves.noisy_class_counts(amount)
+    if options.published:  # whatever is largest
+        return np.asarray(np.eye(counts.shape[1])[np.asarray(counts).argmax(axis=1)])
+    return shares_of(growth, counts, table.ledger.budget.count_scale(amount))
+
+
+def _as_trees(
+    schema: Schema,
+    growth: Growth,
+    view: View,
+    values: NDArray[np.float64],
+    trees: int,
+    options: Options,
+) -> tuple[Tree, ...]:
+    """Return the trees with values of a single tree, or with scores that add up to a forest's.
+
+    A forest averages the logarithms of its trees' shares; the paper's forest votes.
+    """
+    if schema.classes is None:
+        assert schema.bounds is not None
+        low, high = schema.bounds
+        values = low + values * (high - low)
+        return trees_of(growth, view, values / trees, scores=int(trees > 1))
+    if trees == 1:
+        return trees_of(growth, view, values, scores=0)
+    scores = values if options.published else np.log(values)
+    scores = (scores - scores.mean(axis=1, keepdims=True)) / trees
+    if n_scores(schema) == 1:
+        scores = scores[:, 1:] - scores[:, :1]
+    return trees_of(growth, view, scores, scores=scores.shape[1])

@@ -1,0 +1,185 @@
+"""One readable tree for a number.
+
+``linear`` draws blocks of whole trees, as the flagship does for classes, on records that pull at
+the mean of their cell with a weight up to one (utility.md, section 5): errors count once, not
+squared, so one record weighs less against the rest. Each block buys the means of its leaves, from
+which the next one starts. ``sad`` and ``sse`` choose one split after the other, jointly over all
+features and cuts, by absolute or squared errors. Proof: ``docs/proofs/regression-trees.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.criteria import SAD, SSE, Criterion
+from privet.learners._assembly import without_dead_ends
+from privet.learners._growth import (
+    Growth,
+    Region,
+    divide,
+    everything,
+    grow,
+    means_of,
+    trees_of,
+)
+from privet.learners._starts import start_of_number
+from privet.learners._views import grid_of, make_view, most_tests, n_numeric, two_sides
+from privet.learners.whole_trees import (
+    COUNT_SHARE,
+    QUANTILE_SHARE,
+    Block,
+    affordable,
+    block_depths,
+    less,
+    spread_out,
+)
+from privet.privacy.budget import Amount
+from privet.schema import Schema
+from privet.tables import Binary, Branch, Cells, PrivateTable, Sketch, Split, View
+from privet.tree import Tree
+
+CRITERIA = ("linear", "sad", "sse")
+#: Part of a block's budget for the means of its leaves; of a greedy tree's for its leaves.
+MEAN_SHARE, GREEDY_LEAF_SHARE = Fraction(4, 10), Fraction(1, 2)
+#: Residuals are cut at this part of the target's width, block by block.
+REACHES = (0.5, 0.35, 0.25)
+#: Rows x epsilon from which a third block pays, and per level of a greedy tree.
+THREE_BLOCKS_FROM, LEVEL_FROM = 15_000.0, 60.0
+#: Steps of the grid on which absolute errors are measured.
+TARGET_STEPS = 128
+
+
+@dataclass(frozen=True)
+class _Sight:
+    """How finely the table is seen, and what is left to spend."""
+
+    view: View
+    amount: Amount
+    mass: float
+    sizes: list[int]
+
+
+def learn(
+    table: PrivateTable,
+    *,
+    amount: Amount,
+    max_depth: int | None,
+    n_rows: int | None,
+    criterion: str,
+    merge: bool,
+) -> Tree:
+    """Learn a tree for at most an amount of the table's budget."""
+    if criterion == "linear":
+        return _learn_blocks(table, amount, max_depth, n_rows, merge=merge)
+    losses: Criterion = SSE() if criterion == "sse" else SAD(TARGET_STEPS)
+    return _learn_greedily(table, amount, max_depth, n_rows, losses)
+
+
+def _learn_blocks(
+    table: PrivateTable,
+    amount: Amount,
+    max_depth: int | None,
+    n_rows: int | None,
+    *,
+    merge: bool,
+) -> Tree:
+    (start,), amount, counted = start_of_number(table, amount)
+    rows = n_rows or counted
+    sight = _look(table, rows, amount)
+    depths = block_depths(sight.mass, max_depth, three_from=THREE_BLOCKS_FROM)
+    cells, scores = table.root(sight.view), table.start_scores((start,))
+    regions, values = [everything(sight.view)], np.full((1, 1), start)
+    levels: list[list[Split | None]] = []
+    for turn, (depth, reach) in enumerate(zip(depths, REACHES, strict=False)):
+        block = affordable(
+            Block(depth, sight.amount / len(depths)), rows, sight.sizes, 2, sight.mass
+        )
+        upper = None
+        if block.width is not None:
+            upper = [tuple(spread_out(len(sight.sizes), block.width, turn))] * len(cells)
+        drawn = cells.draw_trees(
+            block.depth,
+            block.amount * (1 - MEAN_SHARE),
+            upper=upper,
+            merge=merge,
+            scores=scores,
+            reach=reach,
+        )
+        level: list[Sketch] = [
+            without_dead_ends(sketch, tuple(map(frozenset, region)))
+            for sketch, region in zip(drawn, regions, strict=True)
+        ]
+        while any(isinstance(item, Branch) for item in level):
+            splits, cells, regions = divide(
+                cells,
+                sight.view,
+                [item.split if isinstance(item, Branch) else None for item in level],
+                regions,
+            )
+            levels.append(splits)
+            values = np.repeat(values, [s.n_children if s else 1 for s in splits], axis=0)
+            level = [
+                child
+                for item in level
+                for child in (item.children if isinstance(item, Branch) else (item,))
+            ]
+        found = cells.noisy_gradients(scores, block.amount * MEAN_SHARE, reach=reach)
+        below = np.maximum(found.curvature, 0.0) + found.deviation
+        steps = np.divide(found.pull, below, out=np.zeros_like(below), where=below > 0)
+        moved = np.clip(values + reach * np.clip(steps, -1.0, 1.0), 0.0, 1.0)
+        scores.add(cells, moved - values)
+        values = moved
+    return _tree(table.schema, Growth(levels, cells), sight.view, values)
+
+
+def _learn_greedily(
+    table: PrivateTable,
+    amount: Amount,
+    max_depth: int | None,
+    n_rows: int | None,
+    criterion: Criterion,
+) -> Tree:
+    if n_rows is None:
+        counting = amount * COUNT_SHARE
+        amount = less(amount, counting)
+        n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
+    sight = _look(table, n_rows, amount)
+    depth = max_depth or greedy_depth(sight.mass)
+    candidates = Binary([two_sides(sight.view, j) for j in range(len(sight.sizes))])
+    each = sight.amount * (1 - GREEDY_LEAF_SHARE) / depth
+
+    def choose(cells: Cells, regions: list[Region]) -> list[Split | None]:
+        allowed = np.ones((len(cells), len(regions[0])), dtype=bool)
+        return list(cells.choose_splits(candidates, criterion, each, allowed))
+
+    growth = grow(table.root(sight.view), sight.view, depth, choose)
+    values = means_of(table, growth, sight.amount * GREEDY_LEAF_SHARE)
+    return _tree(table.schema, growth, sight.view, values)
+
+
+def greedy_depth(mass: float) -> int:
+    """Return how many levels rows x epsilon pays for, one by one."""
+    return int(np.clip(math.log2(max(min(mass, 2.0**40) / LEVEL_FROM, 2.0)), 2, 9))
+
+
+def _look(table: PrivateTable, rows: int, amount: Amount) -> _Sight:
+    """Return the view, with private quantiles where rows x epsilon pays for them."""
+    schema: Schema = table.schema
+    mass = rows * float(table.ledger.budget.selection_epsilon(amount))
+    numeric, grid, quantiles = n_numeric(schema), grid_of(schema), None
+    if numeric and amount != math.inf and mass / numeric >= 1000:
+        quantiles = amount * QUANTILE_SHARE
+        amount = less(amount, quantiles)
+    sizes = most_tests(schema, grid, quantiles=quantiles is not None)
+    return _Sight(make_view(table, grid, quantiles), amount, mass, sizes)
+
+
+def _tree(schema: Schema, growth: Growth, view: View, values: NDArray[np.float64]) -> Tree:
+    assert schema.bounds is not None
+    low, high = schema.bounds
+    return trees_of(growth, view, low + values * (high - low), scores=0)[0]

@@ -1,0 +1,350 @@
+"""DP-TopDown (Wang, Dick & Balcan): best-first trees by released gains.
+
+The leaf whose split gains most is split next. All cells of a level are disjoint, so they are asked
+at once, and the order is found afterwards among released gains: a tree takes as many rounds as it
+has levels. A count gain, records times impurity before less after, is the paper's w J times the
+rows: it needs no weight. ``published`` adds the paper's own noise, which releases the winner's
+score and costs more than the paper says (:func:`published_cost`). Proof:
+``docs/proofs/topdown.md``.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.criteria import Criterion, Entropy, Gini
+from privet.errors import BudgetError
+from privet.learners._assembly import assemble, leaf_cells, without_dead_ends
+from privet.learners.privatree import _without_needless
+from privet.learners.whole_trees import COUNT_SHARE, less
+from privet.privacy.budget import Amount
+from privet.schema import Categorical, Schema
+from privet.tables import (
+    Binary,
+    Branch,
+    Cells,
+    Leaf,
+    PrivateTable,
+    Sketch,
+    Split,
+    View,
+    list_candidates,
+)
+from privet.tree import Tree
+
+#: Cuts of a number: the paper's, and ours.
+PAPER_THRESHOLDS, THRESHOLDS = 10, 31
+#: The paper's rules: least gain per record of a cell, and least weight times the nodes.
+PAPER_GAIN, PAPER_ERROR = Fraction(1, 100), 0.1
+#: Parts of a level's budget for the gains, and for counts if there is a least weight.
+GAIN_SHARE, WEIGHT_SHARE = Fraction(1, 3), Fraction(1, 5)
+#: A gain is taken for real if it exceeds so many scales of its noise.
+CLEAR = Fraction(1, 2)
+#: No tree is deeper.
+DEEPEST = 64
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user chose."""
+
+    max_nodes: int
+    max_depth: int | None
+    budget: str | Callable[[int], float]
+    leaf_fraction: Fraction
+    criterion: Criterion
+    split: str
+    thresholds: int
+    min_gain: float | None
+    min_weight: float | None
+    published: bool
+
+
+@dataclass(frozen=True)
+class Level:
+    """What one cell of a level is charged for each question."""
+
+    weight: Amount | None
+    choice: Amount
+    gain: Amount
+
+
+@dataclass(eq=False)
+class Asked:
+    """A node: its split and its priority, if it was asked for them; its children, if it has some.
+
+    ``worth`` says whether it may be split: by released numbers.
+    """
+
+    split: Split | None = None
+    gain: int = 0
+    worth: bool = False
+    children: tuple[Asked, ...] = field(default=())
+
+
+def learn(table: PrivateTable, *, n_rows: int | None, options: Options) -> Tree:
+    """Learn a tree for what is left of a table's budget."""
+    amount, view = table.ledger.left, make_view(table.schema, options.thresholds)
+    if n_rows is None and (options.max_depth is None or options.min_weight is not None):
+        counting = amount * COUNT_SHARE
+        amount = less(amount, counting)
+        n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
+    candidates, rows = make_candidates(view, missing=True), n_rows or 1
+    levels = make_levels(amount, rows, options)
+    root = grow(table.root(view), candidates, view, levels, rows, options)
+    labels = _leaves(root, table, view, options).choose_labels(table.ledger.left)
+    return _tree(root, labels, table, view, options)
+
+
+def learn_published(table: PrivateTable, *, amount: Amount, n_rows: int, options: Options) -> Tree:
+    """Learn a tree with the noise that the paper counts as an amount."""
+    view = make_view(table.schema, options.thresholds)
+    candidates = make_candidates(view, missing=False)
+    levels = published_levels(table.schema, n_rows, amount, options)
+    root = grow(table.root(view), candidates, view, levels, n_rows, options)
+    counts = _leaves(root, table, view, options).noisy_class_counts(
+        _published_leaf(amount, options)
+    )
+    return _tree(root, counts.argmax(axis=1).tolist(), table, view, options)
+
+
+def grow(
+    cells: Cells,
+    candidates: Binary,
+    view: View,
+    levels: list[Level],
+    n_rows: int,
+    options: Options,
+) -> Asked:
+    """Ask level by level for splits and gains, as long as best-first could want them."""
+    root = Asked()
+    row = [root]
+    offered = list_candidates(candidates, view)
+    for depth, level in enumerate(levels):
+        weights = None
+        if level.weight is not None and depth > 0:
+            weights = np.asarray(cells.noisy_counts(level.weight))
+            heavy = np.flatnonzero(weights >= (options.min_weight or 0) * n_rows)
+            cells, weights = cells.take(heavy), weights[heavy]
+            row = [row[place] for place in heavy]
+        if not row:
+            break
+        if options.published:
+            noisy = cells.noisy_candidate_gains(candidates, options.criterion, level.gain)
+            best = noisy.argmax(axis=1)
+            splits = [_nth(candidates, offered[place], view) for place in best.tolist()]
+            gains = noisy.max(axis=1)
+        else:
+            splits = cells.choose_best(
+                candidates, options.criterion, level.choice, how=options.split
+            )
+            gains = cells.noisy_gains(splits, options.criterion, level.gain)
+        limits = _limits(level, weights, n_rows, options)
+        for place, node in enumerate(row):
+            node.split, node.gain = splits[place], int(gains[place])
+            node.worth = node.gain > limits[min(place, len(limits) - 1)]
+        wanted = set(best_first(root, options.max_nodes))
+        open_places = [place for place, node in enumerate(row) if node in wanted]
+        if not open_places:
+            break
+        cells = cells.take(np.array(open_places)).split([splits[place] for place in open_places])
+        parents = [row[place] for place in open_places]
+        for node in parents:
+            node.children = (Asked(), Asked())
+        row = [child for node in parents for child in node.children]
+    return root
+
+
+def _nth(candidates: Binary, place: tuple[int, int], view: View) -> Split:
+    feature, option = place
+    return candidates.split(feature, option, 0, view)
+
+
+def best_first(root: Asked, most: int) -> list[Asked]:
+    """Return the nodes that are split, in order: the largest gain next, ties as they were found."""
+    queue = [(-root.gain, 0, root)] if root.worth else []
+    order: list[Asked] = []
+    found = 1
+    while queue and len(order) < most:
+        node = heapq.heappop(queue)[2]
+        order.append(node)
+        for child in node.children:
+            if child.worth:
+                heapq.heappush(queue, (-child.gain, found, child))
+            found += 1
+    return order
+
+
+def make_levels(amount: Amount, n_rows: int, options: Options) -> list[Level]:
+    """Share what the tree's levels cost, by public numbers."""
+    growing = amount if amount == math.inf else amount * (1 - options.leaf_fraction)
+    depth = options.max_depth or _deepest(growing, n_rows, options)
+    return [_level(growing * share, options) for share in _shares(depth, options)]
+
+
+def _deepest(growing: Amount, n_rows: int, options: Options) -> int:
+    """Return the last level whose noise is below the rows that a cell has there on average."""
+    if growing == math.inf:
+        return DEEPEST
+    spread = Fraction(options.criterion.spread, options.criterion.scale)
+    for depth in range(2, DEEPEST + 1):
+        last = _level(growing * _shares(depth, options)[-1], options)
+        if spread / last.gain > Fraction(n_rows, 2 ** (depth - 1)):
+            return depth - 1
+    return DEEPEST
+
+
+def _shares(depth: int, options: Options) -> list[Fraction]:
+    """Return the parts that the levels 1 to ``depth`` have of the tree's budget."""
+    if options.budget == "uniform":
+        return [Fraction(1, depth)] * depth
+    if callable(options.budget):
+        weights = [_weight(options.budget(level)) for level in range(1, depth + 1)]
+    else:
+        weights = [Fraction(1, 2**level) for level in range(1, depth + 1)]
+    return [weight / sum(weights) for weight in weights]
+
+
+def check_budget(options: Options) -> None:
+    """Raise if a function of the user gives a level that may be reached no weight."""
+    if callable(options.budget):
+        _shares(options.max_depth or DEEPEST, options)
+
+
+def _weight(found: object) -> Fraction:
+    if isinstance(found, int | float | Fraction | np.number) and 0 < found < math.inf:
+        return Fraction(float(found))
+    raise BudgetError("budget must give every level from 1 on a positive weight")
+
+
+def _level(amount: Amount, options: Options) -> Level:
+    gain = amount * GAIN_SHARE
+    choice = less(amount, gain)
+    if options.min_weight is None:
+        return Level(None, choice, gain)
+    weight = amount * WEIGHT_SHARE
+    return Level(weight, less(choice, weight), gain)
+
+
+def published_levels(schema: Schema, n_rows: int, amount: Amount, options: Options) -> list[Level]:
+    """Return what the paper's noise costs on each level: all candidates' gains add up."""
+    view = make_view(schema, options.thresholds)
+    number = len(list_candidates(make_candidates(view, missing=False), view))
+    spread = Fraction(options.criterion.spread, options.criterion.scale)
+    per_alpha = number * spread / (2 * _paper_sensitivity(options.criterion, n_rows))
+    growing = amount if amount == math.inf else amount * (1 - options.leaf_fraction)
+    levels: list[Level] = []
+    while len(levels) < (options.max_depth or DEEPEST):
+        depth = len(levels) + 1
+        alpha = growing * _published_share(depth, options)
+        half = alpha / 2
+        level = Level(half, half, (alpha if depth == 1 else half) * per_alpha)
+        noise = number * spread / level.gain
+        if options.max_depth is None and depth > 1 and noise > n_rows:
+            break
+        levels.append(level)
+    return levels
+
+
+def published_cost(schema: Schema, n_rows: int, amount: Amount, options: Options) -> Amount:
+    """Return what the paper's noise costs in all."""
+    levels = published_levels(schema, n_rows, amount, options)
+    weights = sum((level.weight or 0 for level in levels[1:]), Fraction(0))
+    return sum((level.gain for level in levels), weights) + _published_leaf(amount, options)
+
+
+def _published_share(depth: int, options: Options) -> Fraction:
+    """Return the paper's B(depth)."""
+    if callable(options.budget):
+        return _weight(options.budget(depth))
+    return Fraction(1, options.max_nodes if options.budget == "uniform" else 2**depth)
+
+
+def _published_leaf(amount: Amount, options: Options) -> Amount:
+    """Return what the labels' noise costs: for counts that only rise, half of the paper's part."""
+    return amount if amount == math.inf else amount * options.leaf_fraction / 2
+
+
+def _paper_sensitivity(criterion: Criterion, n_rows: int) -> Fraction:
+    """Return Lemma 11 and 18 for ``m J``, in the units of our criteria (Gini: half of theirs)."""
+    if isinstance(criterion, Entropy):
+        return Fraction(6 * math.log2(max(n_rows, 2)) + 2)
+    assert isinstance(criterion, Gini)
+    return Fraction(10)
+
+
+def _limits(
+    level: Level, weights: NDArray[np.int64] | None, n_rows: int, options: Options
+) -> list[Fraction]:
+    """Return what the gains of a level must exceed, for each cell or for all."""
+    unit = options.criterion.scale
+    if options.min_gain is not None:
+        return [Fraction(options.min_gain) * unit]
+    if options.published:
+        rows = [n_rows] if weights is None else weights.tolist()
+        return [PAPER_GAIN * max(count, 0) * unit for count in rows]
+    if level.gain == math.inf:
+        return [Fraction(0)]
+    return [CLEAR * options.criterion.spread / Fraction(level.gain)]
+
+
+def make_view(schema: Schema, thresholds: int) -> View:
+    """Return the view with evenly spaced cuts between the bounds of every number."""
+    steps = np.arange(1, thresholds + 1) / (thresholds + 1)
+    cuts: list[tuple[float, ...] | None] = []
+    for feature in schema.features.values():
+        if isinstance(feature, Categorical):
+            cuts.append(None)
+            continue
+        points = np.unique(feature.low + (feature.high - feature.low) * steps)
+        inside = (points > feature.low) & (points < feature.high)
+        cuts.append(tuple(points[inside].tolist()))
+    return View(schema, tuple(cuts))
+
+
+def make_candidates(view: View, *, missing: bool) -> Binary:
+    """Return all cuts of numbers and single values of categories.
+
+    With ``missing``, what is missing or unknown can be divided from all else, too.
+    """
+    return Binary([_sides(view, feature, missing=missing) for feature in range(len(view.sizes))])
+
+
+def _sides(view: View, feature: int, *, missing: bool) -> NDArray[np.bool_]:
+    codes = np.arange(view.sizes[feature])
+    if view.cuts[feature] is None:
+        # With two codes in all, one against the rest is the same for both.
+        single = codes if missing and len(codes) > 2 else codes[:-1]
+        return np.asarray(codes[None, :] == single[:, None])
+    # Bounds may be too close for any cut: then there is nothing else to offer.
+    cuts = codes[:-1] if missing or len(codes) == 2 else codes[:-2]
+    return np.asarray(codes[None, :] > cuts[:, None])
+
+
+def _leaves(root: Asked, table: PrivateTable, view: View, options: Options) -> Cells:
+    """Return the leaves of the tree that best-first takes, from the left."""
+    taken = set(best_first(root, options.max_nodes))
+    return leaf_cells(table.root(view), _sketch(root, taken, iter(())), view)
+
+
+def _tree(
+    root: Asked, labels: list[int], table: PrivateTable, view: View, options: Options
+) -> Tree:
+    """Return the tree that best-first takes, its leaves labelled from the left."""
+    sketch = _sketch(root, set(best_first(root, options.max_nodes)), iter(labels))
+    closed = without_dead_ends(sketch, tuple(frozenset(range(size)) for size in view.sizes))
+    return assemble(_without_needless(closed), table.root(view), view, None, table.ledger.budget)
+
+
+def _sketch(node: Asked, taken: set[Asked], labels: Iterator[int]) -> Sketch:
+    if node not in taken:
+        return Leaf(next(labels, -1))
+    assert node.split is not None
+    return Branch(node.split, tuple(_sketch(child, taken, labels) for child in node.children))

@@ -1,0 +1,86 @@
+"""Shares of discrete Laplace noise: what each of several parties adds to make one noise.
+
+Discrete Laplace noise of rate g (weights ``exp(-g abs(x))``) is a difference of two geometric
+variables, and a geometric variable is a sum of h Polya variables (negative binomial with r = 1/h):
+``P(x) = (1 - a)^r a^x r (r + 1) ... (r + x - 1) / x!`` with ``a = exp(-g)``. So h parties that each
+add a difference of two Polya variables add discrete Laplace noise together, exactly.
+
+Our own code because no library has it. The draw is exact: inversion with as many digits as the case
+needs, as in :mod:`~privet.privacy.stretches`. Proof: ``docs/proofs/federation.md``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.errors import BudgetError
+
+#: Digits of the first table; they double until an answer is certain.
+_DIGITS = 48
+#: A smaller rate would need a table of more than about fifty million entries.
+SMALLEST_RATE = Fraction(1, 1_000_000)
+
+
+class Bits(Protocol):
+    """A source of fair bits."""
+
+    def bits(self, count: int) -> int:
+        """Return a uniform integer in [0, 2^count)."""
+
+
+def draw_shares(size: int, rate: Fraction, honest: int, source: Bits) -> NDArray[np.int64]:
+    """Return shares of discrete Laplace noise of a rate, of which ``honest`` make one noise."""
+    return np.array(
+        [draw_polya(rate, honest, source) - draw_polya(rate, honest, source) for _ in range(size)],
+        dtype=np.int64,
+    )
+
+
+def draw_polya(rate: Fraction, honest: int, source: Bits) -> int:
+    """Return a Polya variable, exactly."""
+    digits, count = _DIGITS, 128
+    uniform = source.bits(count)
+    while True:
+        steps, error = _steps(rate, honest, digits)
+        # The number lies in [uniform, uniform + 1) / 2^count, a step within its error.
+        scaled = uniform * 10**digits
+        place = bisect_right(steps, scaled >> count)
+        if place < len(steps):
+            low = (steps[place - 1] + error) << count if place else 0
+            high = (steps[place] - error) << count
+            if low <= scaled and scaled + 10**digits <= high:
+                return place
+        uniform, count = (uniform << count) | source.bits(count), 2 * count
+        digits *= 2
+
+
+@lru_cache(maxsize=16)
+def _steps(rate: Fraction, honest: int, digits: int) -> tuple[list[int], int]:
+    """Return ``10^digits * P(X <= x)`` for x = 0, 1, ... in whole numbers, and a bound on errors.
+
+    With one unit for ``10^-digits``: ``exp`` is correctly rounded, with ten digits to spare, and so
+    is the power but for a unit in its last place; a term is off by the unit of its own floor, by
+    one for the error of ``a`` and by what the term before was off, since it is multiplied by less
+    than one. So term x is off by at most 2 x + 2 units, and sums by their square.
+    """
+    if rate < SMALLEST_RATE:
+        raise BudgetError("the budget is too small to share its noise among parties")
+    context, unit = Context(prec=digits + 10), 10**digits
+    a = context.exp(-context.divide(Decimal(rate.numerator), Decimal(rate.denominator)))
+    first = context.power(context.subtract(Decimal(1), a), context.divide(Decimal(1), honest))
+    ratio, term = int(a * unit), int(first * unit)
+    total, steps = term, [term]
+    x = 0
+    while unit - total > 10 ** (digits // 2) and term:
+        x += 1
+        term = term * ratio * (honest * (x - 1) + 1) // (unit * honest * x)
+        total += term
+        steps.append(total)
+    return steps, (2 * x + 4) ** 2

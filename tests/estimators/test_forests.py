@@ -1,0 +1,329 @@
+"""DiPriMe: its ledger, its parts, what leaves say, and what bad input gets."""
+
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privet
+from privet import (
+    Budget,
+    Categorical,
+    DiPriMeForestClassifier,
+    DiPriMeForestRegressor,
+    DiPriMeTreeClassifier,
+    DiPriMeTreeRegressor,
+    Ensemble,
+    LedgerStore,
+    Numeric,
+    PrivacyLeakWarning,
+    PrivateTable,
+    Schema,
+)
+from privet.errors import BudgetError, DataError, PublishedCostWarning
+from privet.learners import forests
+from privet.learners._growth import Growth, everything, grow, shares_of
+from privet.privacy import Coins
+from privet.robustness.promises import NoGuarantee
+from privet.robustness.votes import forest_votes, safe_rows
+from privet.tables import Split, View
+
+pytestmark = pytest.mark.filterwarnings("ignore:random_state is fixed")
+MANY = [f"c{k}" for k in range(41)]
+FEATURES = {
+    "x": Numeric(0, 1),
+    "z": Numeric(-5, 5),
+    "few": Categorical(["u", "v", "w"]),
+    "many": Categorical(MANY),
+    "one": Categorical(["only"]),
+}
+CLASSES = Schema(FEATURES, target="y", classes=["no", "yes"])
+THREE = Schema(FEATURES, target="y", classes=["a", "b", "c"])
+NUMBER = Schema(FEATURES, target="y", bounds=(0, 10))
+
+
+def data(rows, schema, seed=0):
+    generator = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "x": generator.random(rows),
+            "z": generator.normal(size=rows),
+            "few": generator.choice(list("uvw"), rows),
+            "many": generator.choice(MANY, rows),
+            "one": ["only"] * rows,
+        }
+    )
+    signal = table["x"].to_numpy() + 0.5 * (table["few"] == "u").to_numpy()
+    if schema.classes is None:
+        return table, 10 * signal / 1.5
+    place = np.minimum((signal * len(schema.classes) / 1.5).astype(int), len(schema.classes) - 1)
+    return table, np.array(schema.classes, dtype=object)[place]
+
+
+FORESTS = [
+    (DiPriMeForestClassifier, CLASSES),
+    (DiPriMeForestClassifier, THREE),
+    (DiPriMeForestRegressor, NUMBER),
+    (DiPriMeTreeClassifier, CLASSES),
+    (DiPriMeTreeRegressor, NUMBER),
+]
+
+
+@pytest.mark.parametrize(("kind", "schema"), FORESTS)
+@pytest.mark.parametrize("variant", ["uniform", "exp", "flip"])
+def test_a_fit_spends_what_was_asked_for(kind, schema, variant):
+    X, y = data(400, schema)
+    for given in ({"max_depth": 3}, {"n_rows": 400}, {}):
+        model = kind(0.5, schema, variant=variant, random_state=1, **given).fit(X, y)
+        assert model.privacy_.epsilon == 0.5
+        assert model.predict(X).shape == (400,)
+
+
+@pytest.mark.parametrize("partition", [True, False])
+def test_the_ledger_has_the_plan(partition):
+    X, y = data(300, CLASSES)
+    model = DiPriMeForestClassifier(
+        1.0, CLASSES, n_estimators=4, max_depth=2, rho=0.5, partition=partition, random_state=0
+    ).fit(X, y)
+    entries = model.privacy_.entries
+    each = 1.0 if partition else 0.25
+    assert [e["cells"] for e in entries][:4] == ([4, 4, 8, 8] if partition else [1, 1, 2, 2])
+    assert len(entries) == (5 if partition else 20)
+    leaf = [e["epsilon"] for e in entries if e["question"] == "how many records of each class"]
+    assert leaf == [each / 2] * (1 if partition else 4)
+    assert {e["epsilon"] for e in entries if "class" not in e["question"]} == {each / 8}
+    assert model.privacy_.epsilon == pytest.approx(1.0)
+
+
+def test_it_learns():
+    X, y = data(6_000, CLASSES)
+    model = DiPriMeForestClassifier(4.0, CLASSES, random_state=0).fit(X, y)
+    assert isinstance(model.predictor_, Ensemble)
+    assert np.mean(model.predict(X) == y) > 0.85
+    shares = model.predict_proba(X)
+    assert np.allclose(shares.sum(axis=1), 1)
+    assert shares.min() > 0
+    X, y = data(6_000, THREE)
+    assert (
+        np.mean(DiPriMeForestClassifier(8.0, THREE, random_state=0).fit(X, y).predict(X) == y) > 0.7
+    )
+    X, y = data(6_000, NUMBER)
+    for kind in (DiPriMeForestRegressor, DiPriMeTreeRegressor):
+        error = np.mean((kind(8.0, NUMBER, random_state=0).fit(X, y).predict(X) - y) ** 2)
+        assert error < 0.3 * np.var(y)
+
+
+def test_without_noise_leaves_have_the_means_and_shares_of_their_records():
+    X, y = data(2_000, NUMBER)
+    with pytest.warns(PrivacyLeakWarning):
+        model = DiPriMeTreeRegressor(math.inf, NUMBER, max_depth=4).fit(X, y)
+    leaves = model.predictor_.apply(X)
+    for leaf in np.unique(leaves):
+        mine = leaves == leaf
+        assert model.predictor_.values[leaf, 0] == pytest.approx(y[mine].mean(), abs=1e-3)
+    sizes = np.bincount(leaves)[np.unique(leaves)]
+    assert len(sizes) == 16
+    assert sizes.min() > 60  # halves of halves of halves of halves: 125 but for ties
+
+
+def test_saved_forests_predict_the_same(tmp_path):
+    for kind, schema in FORESTS:
+        X, y = data(500, schema)
+        model = kind(2.0, schema, random_state=3).fit(X, y)
+        model.save(tmp_path / "model.json")
+        again = privet.load(tmp_path / "model.json")
+        assert np.array_equal(again.predict(X), model.predict(X))
+
+
+def test_seeds_repeat_and_cryptographic_noise_is_private():
+    X, y = data(300, CLASSES)
+    first, second = (
+        DiPriMeForestClassifier(1.0, CLASSES, random_state=5).fit(X, y).predict_proba(X)
+        for _ in range(2)
+    )
+    assert np.array_equal(first, second)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert DiPriMeForestClassifier(1.0, CLASSES).fit(X, y).privacy_.private
+
+
+# Axes
+
+
+def test_categories_offer_all_subsets_if_few_and_never_too_many():
+    view = View.of_grid(CLASSES)
+    coins = Coins(0)
+    axes = {axis.feature: axis for axis in forests.axes_of(everything(view), view, 99, coins)}
+    assert set(axes) == {0, 1, 2, 3, 4}  # even "one" can part from what is missing
+    few = forests.with_subsets(axes[2]).sides
+    assert few.shape == (7, 4)  # four codes with the missing one
+    assert len({min(side.tobytes(), (~side).tobytes()) for side in few}) == 7
+    many = forests.with_subsets(axes[3]).sides
+    assert many.shape == (41 + 42, 42)
+    sizes = many.sum(axis=1)
+    assert {1, 21} <= set(sizes.tolist())  # one against the rest, and halves
+
+
+def test_a_used_up_feature_is_not_offered_again():
+    view = View.of_grid(CLASSES)
+    region = tuple(
+        (0,) if place in (2, 3, 4) else codes for place, codes in enumerate(everything(view))
+    )
+    found = forests.axes_of(region, view, 99, Coins(1))
+    assert sorted(axis.feature for axis in found) == [0, 1]
+    last = view.sizes[0] - 1
+    stuck = (range(last - 1, last + 1), *region[1:])
+    assert [axis.feature for axis in forests.axes_of(stuck, view, 99, Coins(1))] == [1]
+
+
+def test_a_table_that_cannot_be_divided_is_one_leaf():
+    schema = Schema({"x": Numeric(0, 1)}, "y", classes=[0, 1])
+    view = View(schema, ((0.5,),))
+    table = PrivateTable(np.array([[0.2], [0.8]]), [0, 1], schema, Budget(1e6), random_state=0)
+
+    def choose(cells, regions):
+        axes = [forests.axes_of(region, view, 9, Coins(0)) for region in regions]
+        if not any(axes):
+            return [None] * len(axes)
+        return cells.choose_halves([some[0] for some in axes], Fraction(1000), flip=False)
+
+    growth = grow(table.root(view), view, 5, choose)
+    assert len(growth.levels) == 1
+    assert len(growth.leaves) == 2
+
+
+# Leaves
+
+
+def test_shares_of_few_records_are_those_above():
+    growth = Growth([[Split(0, (0, 1))]], None)
+    shares = shares_of(growth, np.array([[1, 0], [500, 500]]), scale=10.0)
+    assert shares[0] == pytest.approx([0.5, 0.5], abs=0.05)
+    sure = shares_of(growth, np.array([[900, 100], [500, 500]]), scale=1.0)
+    assert sure[0, 0] == pytest.approx(0.9, abs=0.01)
+    assert shares_of(growth, np.array([[-50, 40], [-3, -3]]), scale=1.0).min() > 0
+
+
+def test_probabilities_are_calibrated():
+    """Where the forest says p, about p of the records are of the class."""
+    generator = np.random.default_rng(0)
+    x = generator.random(40_000)
+    y = np.where(generator.random(40_000) < 0.2 + 0.6 * x, "yes", "no")
+    schema = Schema({"x": Numeric(0, 1)}, "y", classes=["no", "yes"])
+    model = DiPriMeForestClassifier(2.0, schema, random_state=0).fit(x[:, None], y)
+    shares = model.predict_proba(x[:, None])[:, 1]
+    assert np.abs(shares - (0.2 + 0.6 * x)).mean() < 0.05
+
+
+# Published
+
+
+def test_published_costs_what_the_ledger_says():
+    X, y = data(300, CLASSES)
+    model = DiPriMeForestClassifier(
+        1.0, CLASSES, variant="exp", max_depth=2, max_features=3, rho=0.5,
+        calibration="published", random_state=0,
+    )  # fmt: skip
+    with pytest.warns(PublishedCostWarning, match=r"1\.312"):
+        model.fit(X, y)
+    # 3 medians at 1/8 and the choice at 1/4 of 1/8, on two levels; then the leaves
+    assert model.privacy_.epsilon == pytest.approx(2 * (3 / 8 + 1 / 32) + 0.5)
+    uniform = DiPriMeForestClassifier(
+        1.0, CLASSES, variant="uniform", max_depth=2, calibration="published", random_state=0
+    )
+    assert uniform.fit(X, y).privacy_.epsilon == 1.0
+
+
+def test_published_means_have_no_price_and_mark_the_model():
+    X, y = data(300, NUMBER)
+    model = DiPriMeForestRegressor(
+        1.0, NUMBER, max_depth=2, max_features=2, calibration="published"
+    )
+    with (
+        pytest.warns(PrivacyLeakWarning, match="no epsilon covers"),
+        pytest.warns(PublishedCostWarning),
+    ):
+        model.fit(X, y)
+    assert not model.privacy_.private
+    assert np.isfinite(model.predict(X)).all()
+
+
+# What people give
+
+
+@pytest.mark.parametrize(("kind", "schema"), FORESTS[:3])
+def test_odd_tables_fit(kind, schema):
+    X, y = data(5, schema)
+    for given in ({"n_estimators": 50}, {"partition": False}, {"variant": "uniform"}):
+        model = kind(1.0, schema, max_depth=3, random_state=0, **given)
+        assert model.fit(X, y).predict(X).shape == (5,)
+        assert model.fit(X.iloc[:0], y[:0]).predict(X).shape == (5,)
+        assert model.fit(X, [y[0]] * 5).predict(X).shape == (5,)
+
+
+def test_targets_beyond_the_bounds_are_clipped_and_missing_ones_refused():
+    X, y = data(200, NUMBER)
+    wild = np.where(np.arange(200) == 7, 1e9, y)
+    model = DiPriMeForestRegressor(1.0, NUMBER, random_state=0).fit(X, wild)
+    assert model.predict(X).max() <= 10
+    assert "clipped" in model.privacy_.notes[0]
+    assert "how many is not reported" in model.privacy_.notes[0]
+    lost = np.where(np.arange(200) == 123, np.nan, y)
+    with pytest.raises(DataError, match="missing values") as caught:
+        DiPriMeForestRegressor(1.0, NUMBER).fit(X, lost)
+    assert "123" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"variant": "median"}, "variant"),
+        ({"calibration": "paper"}, "calibration"),
+        ({"n_estimators": 0}, "n_estimators"),
+        ({"n_estimators": 2.5}, "n_estimators"),
+        ({"max_depth": 13}, "max_depth"),
+        ({"max_depth": "deep"}, "max_depth"),
+        ({"max_features": 0}, "max_features"),
+        ({"rho": 1.0}, "rho"),
+        ({"rho": True}, "rho"),
+        ({"partition": 1}, "partition"),
+        ({"calibration": "published"}, "max_depth"),
+        ({"epsilon": 0}, "epsilon"),
+    ],
+)
+def test_bad_parameters_are_refused_before_anything_is_spent(tmp_path, given, words):
+    store = LedgerStore.create(tmp_path / "books", Budget(5.0), columns=[*CLASSES.names, "y"])
+    X, y = data(50, CLASSES)
+    with pytest.raises(BudgetError, match=words):
+        DiPriMeForestClassifier(**{"epsilon": 1.0, **given}, schema=CLASSES, ledger=store).fit(X, y)
+    assert store.spent == 0
+
+
+# Votes
+
+
+def test_poisoned_rows_move_no_more_votes_than_they_are():
+    X, y = data(3_000, CLASSES)
+    forest = DiPriMeForestClassifier(
+        20.0, CLASSES, n_estimators=25, max_depth=3, random_state=0
+    ).fit(X, y)
+    votes = forest_votes(forest, X)
+    assert (votes.sum(axis=1) == 25).all()
+    assert safe_rows(votes).max() > 5
+    agreed = forest.classes_[votes.argmax(axis=1)] == y
+    assert agreed.mean() > 0.75
+
+
+def test_votes_are_refused_where_a_row_may_change_every_tree():
+    X, y = data(200, CLASSES)
+    for given, words in (
+        ({"partition": False, "max_depth": 2}, "partition"),
+        ({}, "depth"),
+        ({"n_estimators": 1, "max_depth": 2}, "several trees"),
+    ):
+        forest = DiPriMeForestClassifier(1.0, CLASSES, random_state=0, **given).fit(X, y)
+        with pytest.raises(NoGuarantee, match=words):
+            forest_votes(forest, X)

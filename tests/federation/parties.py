@@ -1,0 +1,49 @@
+"""Parties for the tests, importable by other processes."""
+
+import os
+import time
+
+import numpy as np
+
+from privet import Budget, Categorical, Numeric, Schema
+from privet.federation import Party
+
+SCHEMA = Schema(
+    {"x": Numeric(0, 1, bins=8), "c": Categorical(list("uvw"))}, target="y", classes=[0, 1]
+)
+
+
+def rows(count, seed):
+    generator = np.random.default_rng(seed)
+    x, c = generator.random(count), generator.choice(list("uvw"), count)
+    y = ((x > 0.5) ^ (generator.random(count) < 0.05)).astype(int)
+    return np.array([[a, b] for a, b in zip(x, c, strict=True)], dtype=object).reshape(-1, 2), y
+
+
+def make(name, count=500, seed=0, epsilon=4.0, random_state=None):
+    features, target = rows(count, seed)
+    return Party(name, features, target, SCHEMA, Budget(epsilon), random_state=random_state)
+
+
+class Dies(Party):
+    """Ends its process at the first question that is charged."""
+
+    def answer(self, target, question, *given, **options):
+        if question in self.allowed:
+            os._exit(1)
+        return super().answer(target, question, *given, **options)
+
+
+class Sleeps(Party):
+    """Answers the first question that is charged too late."""
+
+    def answer(self, target, question, *given, **options):
+        if question in self.allowed and not getattr(self, "slept", False):
+            self.slept = True
+            time.sleep(4)
+        return super().answer(target, question, *given, **options)
+
+
+def make_odd(kind, name):
+    features, target = rows(50, 9)
+    return {"dies": Dies, "sleeps": Sleeps}[kind](name, features, target, SCHEMA, Budget(4.0))

@@ -1,0 +1,130 @@
+"""Shares of noise and masks."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privet.errors import BudgetError, FederationError
+from privet.privacy import DiscreteLaplace, Exact, LaplaceShare, Seat, open_sum
+from privet.privacy.noise import SecureNoise, SeededNoise
+from privet.privacy.polya import _steps, draw_polya, draw_shares
+
+
+def polya(rate, honest, most):
+    a, r = math.exp(-rate), 1 / honest
+    law = [(1 - a) ** r]
+    for x in range(1, most):
+        law.append(law[-1] * a * (x - 1 + r) / x)
+    return np.array(law)
+
+
+@pytest.mark.parametrize("honest", [1, 2, 4, 10])
+@pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1, 2), Fraction(3)])
+def test_honest_shares_make_discrete_laplace_noise(rate, honest):
+    steps, error = _steps(rate, honest, 48)
+    assert error < 10**20
+    law = np.diff([0, *(float(Fraction(step, 10**48)) for step in steps)])
+    most = min(len(law), 120)
+    assert law[:most] == pytest.approx(polya(float(rate), honest, most), rel=1e-9, abs=1e-15)
+    size = 2**12
+    padded = np.zeros(size)
+    padded[: len(law[:size])] = law[:size]
+    # The transform of X - Y, to the power of the number of parties.
+    noise = np.fft.ifft(np.abs(np.fft.fft(padded)) ** (2 * honest)).real
+    a = math.exp(-rate)
+    expected = (1 - a) / (1 + a) * a ** np.arange(40)
+    assert noise[:40] == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+def test_draws_have_the_law():
+    rate, honest = Fraction(1, 2), 4
+    drawn = [draw_polya(rate, honest, SeededNoise(7)) for _ in range(1)]
+    source = SeededNoise(1)
+    drawn = np.array([draw_polya(rate, honest, source) for _ in range(20_000)])
+    law = polya(0.5, 4, 12)
+    found = np.bincount(drawn, minlength=12)[:12]
+    statistic = ((found - 20_000 * law) ** 2 / (20_000 * law)).sum()
+    assert statistic < 40  # 12 degrees of freedom
+    totals = sum(draw_shares(4_000, rate, honest, source) for _ in range(honest))
+    a = math.exp(-0.5)
+    assert totals.var() == pytest.approx(2 * a / (1 - a) ** 2, rel=0.15)
+
+
+def test_an_undecided_draw_takes_more_bits():
+    steps, _ = _steps(Fraction(1, 2), 2, 48)
+    edge = steps[0] * 2**128 // 10**48  # so close to a step that 48 digits cannot tell
+
+    class Edge:
+        asked = 0
+
+        def bits(self, count):
+            self.asked += 1
+            return edge if self.asked == 1 else 2**count - 1
+
+    source = Edge()
+    assert draw_polya(Fraction(1, 2), 2, source) in (0, 1)
+    assert source.asked > 1
+
+
+def test_a_share_says_what_the_sum_costs():
+    share = LaplaceShare(1, Fraction(1, 2), 3)
+    assert share.cost == DiscreteLaplace(1, Fraction(1, 2)).cost
+    counts = Exact(np.arange(6).reshape(3, 2))
+    assert share.release(counts, SecureNoise()).shape == (3, 2)
+    assert (LaplaceShare(1, math.inf, 3).release(counts, SecureNoise()) == counts).all()
+    with pytest.raises(BudgetError):
+        LaplaceShare(1, Fraction(1), 0)
+    with pytest.raises(BudgetError, match="too small"):
+        LaplaceShare(1, Fraction(1, 10**8), 2).release(counts, SecureNoise())
+
+
+def seats(count):
+    found = [Seat(f"p{k}") for k in range(count)]
+    roster = {seat.name: seat.public_key for seat in found}
+    for seat in found:
+        seat.join(roster)
+    return found
+
+
+def test_masks_cancel_and_hide():
+    everyone = seats(4)
+    names = [seat.name for seat in everyone]
+    values = np.arange(20, dtype=np.int64) - 7
+    masked = [values.view(np.uint64) + seat.mask(names, b"one", 20) for seat in everyone]
+    assert (open_sum(masked) == 4 * values).all()
+    assert not any((part == values.view(np.uint64)).any() for part in masked)
+    # Three of four say nothing.
+    assert np.abs(open_sum(masked[:3]).astype(float)).min() > 2**40
+    others = [seat.mask(names, b"two", 20) for seat in everyone]
+    assert not (others[0] == masked[0] - values.view(np.uint64)).any()
+
+
+def test_a_round_is_answered_once_and_by_its_members():
+    first, second, third = seats(3)
+    names = ["p0", "p1", "p2"]
+    first.mask(names, b"one", 3)
+    with pytest.raises(FederationError, match="before"):
+        first.mask(names, b"one", 3)
+    with pytest.raises(FederationError, match="members"):
+        first.mask(["p1", "p2"], b"two", 3)
+    with pytest.raises(FederationError, match="members"):
+        first.mask(["p0"], b"two", 3)
+    with pytest.raises(FederationError, match="members"):
+        first.mask(["p0", "stranger"], b"two", 3)
+    pair = [seat.mask(["p1", "p2"], b"two", 3) for seat in (second, third)]
+    assert (open_sum(pair) == 0).all()
+
+
+def test_a_roster_is_read_once():
+    first, second = Seat("a"), Seat("b")
+    roster = {"a": first.public_key, "b": second.public_key}
+    with pytest.raises(FederationError, match="another key"):
+        first.join({"a": second.public_key, "b": second.public_key})
+    with pytest.raises(FederationError, match="two parties"):
+        first.join({"a": first.public_key})
+    first.join(roster)
+    first.join(roster)  # the same again does no harm
+    with pytest.raises(FederationError, match="refused"):
+        first.join({**roster, "c": Seat("c").public_key})

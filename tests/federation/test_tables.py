@@ -1,0 +1,280 @@
+"""A table held by parties: what it answers, what each party pays, and what goes wrong."""
+
+import numpy as np
+import pytest
+
+from privet import (
+    Budget,
+    DiffPID3Classifier,
+    LedgerStore,
+    PrivateBoostingClassifier,
+    PrivateTreeClassifier,
+    SulqID3Classifier,
+    TopDownClassifier,
+)
+from privet.criteria import Gini
+from privet.errors import BudgetError, FederationError, SchemaError
+from privet.federation import (
+    PROTOCOLS,
+    FederatedTable,
+    LocalLink,
+    Lost,
+    Party,
+    ProcessLink,
+    Refused,
+)
+from privet.learners.topdown import make_candidates, make_view
+
+from .parties import SCHEMA, make, make_odd, rows
+
+pytestmark = pytest.mark.filterwarnings("ignore:random_state is fixed")
+
+
+def party_of(k, count=500, **given):
+    return make(f"p{k}", count, seed=k, random_state=k, **given)
+
+
+def accuracy(model):
+    features, target = rows(2_000, 99)
+    return np.mean(model.predict(features) == target)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "model",
+    [TopDownClassifier(4.0, max_nodes=3), DiffPID3Classifier(4.0, max_depth=1),
+     SulqID3Classifier(4.0, max_depth=1)],
+    ids=["topdown", "diffpid3", "sulq"],
+)  # fmt: skip
+def test_learners_run_unchanged(protocol, model):
+    parties = [party_of(k) for k in range(4)]
+    model.fit(FederatedTable(parties, protocol=protocol))
+    assert accuracy(model) > (0.9 if isinstance(model, TopDownClassifier) else 0.6)
+    assert model.privacy_.epsilon <= 4
+    for party in parties:
+        assert party.table.ledger.total.epsilon <= 4
+        assert float(party.table.ledger.total.epsilon) == pytest.approx(model.privacy_.epsilon)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_counts_are_those_of_all_parties(protocol):
+    parties = [party_of(k, count, epsilon=1e6) for k, count in enumerate((700, 0, 3, 100))]
+    table = FederatedTable(parties, protocol=protocol).session(Budget(1e6))
+    counts = np.asarray(table.root().noisy_class_counts(1000))
+    assert counts.sum() == 803
+    assert int(table.root().noisy_counts(1000)[0]) == 803
+    parts = table.root().partition("c").noisy_counts(1000)
+    assert parts.sum() == 803
+    assert table.parts(3, key=1).noisy_counts(1000).sum() == 803
+
+
+def test_the_sum_has_one_noise():
+    """Four parties' shares: a quarter of the variance that four noises have."""
+    spreads = {}
+    for protocol in ("secure-sum", "noisy-counts"):
+        parties = [party_of(k, 0, epsilon=1e6) for k in range(4)]
+        table = FederatedTable(parties, protocol=protocol).session(Budget(1e6))
+        root = table.root()
+        drawn = [np.asarray(root.noisy_class_counts(0.5))[0] for _ in range(1_500)]
+        spreads[protocol] = np.var(drawn)
+    one = 2 * np.exp(-0.5) / (1 - np.exp(-0.5)) ** 2
+    assert spreads["secure-sum"] == pytest.approx(one, rel=0.15)
+    assert spreads["noisy-counts"] == pytest.approx(4 * one, rel=0.15)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_splits_are_chosen_from_all_rows(protocol):
+    parties = [party_of(k, epsilon=1e5) for k in range(3)]
+    table = FederatedTable(parties, protocol=protocol).session(Budget(1e5))
+    view = make_view(SCHEMA, 9)
+    candidates = make_candidates(view, missing=True)
+    (split,) = table.root(view).choose_best(candidates, Gini(), 1_000, how="flip")
+    assert split.feature == 0
+    assert view.cuts[0][split.children.index(1) - 1] == pytest.approx(0.5)
+    (gain,) = table.root(view).noisy_gains([split], Gini(), 1_000)
+    assert gain / Gini().scale == pytest.approx(0.4 * 1_500, rel=0.1)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_party_refuses_what_its_owner_did_not_allow(protocol):
+    stingy = party_of(3, epsilon=0.5)
+    parties = [*(party_of(k) for k in range(3)), stingy]
+    with pytest.raises(Refused, match=r"'p3'.*budget"):
+        TopDownClassifier(4.0, max_nodes=3).fit(FederatedTable(parties, protocol=protocol))
+    assert stingy.table.ledger.total.epsilon <= 0.5
+    features, target = rows(20, 0)
+    silent = Party("s", features, target, SCHEMA, Budget(9.0), allowed=["choose_best"])
+    table = FederatedTable([party_of(0), silent], protocol=protocol).session(Budget(4.0))
+    with pytest.raises(Refused, match="does not allow"):
+        table.root().noisy_class_counts(1)
+    assert silent.table.ledger.total.epsilon == 0
+    with pytest.raises(FederationError, match="can allow"):
+        Party("s", features, target, SCHEMA, Budget(9.0), allowed=["rows"])
+
+
+def test_a_party_answers_known_questions_only():
+    party = party_of(0)
+    for question in ("rows", "_assignments", "__class__", "draw_trees", "close"):
+        with pytest.raises(Refused, match="does not know"):
+            party.answer(0, question)
+    with pytest.raises(Refused, match="about cells"):
+        party.answer(0, "noisy_counts", 1)
+    with pytest.raises(Refused, match="no such cells"):
+        party.answer(77, "noisy_counts", 1)
+    root = party.answer(0, "root", None)
+    party.answer(root, "forget")
+    with pytest.raises(Refused, match="no such cells"):
+        party.answer(root, "noisy_counts", 1)
+
+
+def test_cells_that_are_not_needed_are_forgotten():
+    party = party_of(0)
+    table = FederatedTable([party, party_of(1)], protocol="noisy-counts").session(Budget(9.0))
+    for _ in range(5):
+        table.root().noisy_counts(0.1)
+    table.root()
+    assert len(party._cells) <= 3
+
+
+class Faulty(LocalLink):
+    """Answers charged questions wrongly."""
+
+    def __init__(self, party, fault):
+        super().__init__(party)
+        self.fault = fault
+
+    def receive(self, number):
+        question = self._waiting[number][1]
+        answer = super().receive(number)
+        if question not in self.party.allowed:
+            return answer
+        if self.fault == "lost":
+            raise Lost("gone")
+        return {"nonsense": "ten", "shape": np.zeros(99, dtype=np.int64), "huge": None}[self.fault]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("fault", ["lost", "nonsense", "shape"])
+def test_the_run_goes_on_without_a_faulty_party_or_stops(protocol, fault):
+    good = [party_of(k, epsilon=8.0) for k in range(3)]
+    links = [*good, Faulty(party_of(3, epsilon=8.0), fault)]
+    with pytest.raises(FederationError, match="'p3'"):
+        TopDownClassifier(1.0, max_nodes=3).fit(FederatedTable(links, protocol=protocol))
+    spent = [float(party.table.ledger.total.epsilon) for party in good]
+    assert max(spent) <= 1
+    good = [party_of(k, epsilon=8.0) for k in range(3)]
+    links = [*good, Faulty(party_of(3, epsilon=8.0), fault)]
+    table = FederatedTable(links, protocol=protocol, honest=3, least=3)
+    model = TopDownClassifier(2.0, max_nodes=3)
+    if protocol == "secure-sum":
+        # Those who are left pay again for the round that was lost.
+        counts = table.session(Budget(4.0)).root().noisy_class_counts(1)
+        assert abs(int(np.asarray(counts).sum()) - 1_500) < 60
+        assert {float(p.table.ledger.total.epsilon) for p in good} == {2.0}
+    else:
+        model.fit(table)
+        assert accuracy(model) > 0.8
+    assert table.parties == ("p0", "p1", "p2")
+
+
+def test_what_does_not_sum_is_refused_before_anything_is_spent():
+    parties = [party_of(k) for k in range(2)]
+    table = FederatedTable(parties)
+    for model in (PrivateTreeClassifier(1.0), PrivateBoostingClassifier(1.0)):
+        with pytest.raises(FederationError, match="sums over parties"):
+            model.fit(table)
+    with pytest.raises(FederationError, match="quantiles"):
+        table.quantiles(0, 4, 1)
+    with pytest.raises(FederationError, match="draw_trees"):
+        table.root().draw_trees(1, 1)
+    with pytest.raises(BudgetError, match="pure"):
+        table.session(Budget(1.0, delta=1e-6))
+    assert all(party.table.ledger.total.epsilon == 0 for party in parties)
+
+
+def test_bad_federations_are_refused(tmp_path):
+    features, target = rows(10, 0)
+    with pytest.raises(FederationError, match="protocol"):
+        FederatedTable([party_of(0), party_of(1)], protocol="trust-me")
+    with pytest.raises(FederationError, match="own name"):
+        FederatedTable([party_of(0), party_of(0)])
+    with pytest.raises(FederationError, match="two parties"):
+        FederatedTable([party_of(0)])
+    with pytest.raises(FederationError, match="honest"):
+        FederatedTable([party_of(0), party_of(1)], honest=3)
+    other = Party("o", [[0.5]], [0], _other_schema(), Budget(1.0))
+    with pytest.raises(FederationError, match="different schemas"):
+        FederatedTable([party_of(0), other])
+    table = FederatedTable([party_of(0), party_of(1)])
+    with pytest.raises(SchemaError, match="another schema"):
+        TopDownClassifier(1.0, _other_schema()).fit(table)
+    store = LedgerStore.create(tmp_path / "books", Budget(9.0), columns=["x", "c", "y"])
+    with pytest.raises(BudgetError, match="own ledger"):
+        TopDownClassifier(1.0, ledger=store).fit(table)
+    party = Party("a", features, target, SCHEMA, Budget(2.0), ledger=store)
+    party.answer(party.answer(0, "root", None), "noisy_counts", 0.5)
+    party.close()
+    assert float(store.spent) == 0.5
+    with pytest.raises(Refused, match="refuses"):
+        FederatedTable([LocalLink(party), party_of(1)], protocol="noisy-counts").session(
+            Budget(1.0)
+        ).root().noisy_counts(0.1)
+
+
+def _other_schema():
+    from privet import Numeric, Schema
+
+    return Schema({"x": Numeric(0, 2)}, target="y", classes=[0, 1])
+
+
+# Other processes
+
+
+def processes(seeded=True):
+    return [
+        ProcessLink(f"p{k}", make, (f"p{k}", 500, k, 4.0, k if seeded else None)) for k in range(3)
+    ]
+
+
+def test_processes_grow_the_same_tree():
+    for protocol in PROTOCOLS:
+        table = FederatedTable(processes(), protocol=protocol)
+        try:
+            there = TopDownClassifier(2.0, max_nodes=3).fit(table)
+        finally:
+            table.close()
+        parties = [party_of(k) for k in range(3)]
+        here = TopDownClassifier(2.0, max_nodes=3).fit(FederatedTable(parties, protocol=protocol))
+        assert there.predictor_ == here.predictor_
+        assert there.privacy_.entries == here.privacy_.entries
+        assert not there.privacy_.private  # the parties' noise was seeded, and they say so
+
+
+@pytest.mark.parametrize(("kind", "patience"), [("dies", 60.0), ("sleeps", 1.0)])
+def test_a_process_that_ends_or_is_late_is_lost(kind, patience):
+    parties = [party_of(k) for k in range(2)]
+    odd = ProcessLink("odd", make_odd, (kind, "odd"), patience=60.0)
+    table = FederatedTable([*parties, odd], protocol="noisy-counts", least=2)
+    odd.patience = patience
+    session = table.session(Budget(4.0))
+    root = session.root()
+    assert abs(int(root.noisy_counts(2)[0]) - 1_000) < 60
+    assert table.parties == ("p0", "p1")
+    assert abs(int(root.noisy_counts(1)[0]) - 1_000) < 60
+    assert {float(party.table.ledger.total.epsilon) for party in parties} == {3.0}
+    table.close()
+    odd.close()
+
+
+def test_late_answers_and_second_answers_are_dropped():
+    link = ProcessLink("p", make, ("p", 50, 0, 4.0, 0))
+    try:
+        first = link.send(0, "describe")
+        second = link.send(0, "root", None)  # the answer to the first is still on the line
+        assert link.receive(second) == 1
+        link._line.send((second, 0, "describe", (), {}))  # an answer with an old number
+        third = link.send(1, "noisy_counts", 1)
+        assert link.receive(third).shape == (1,)
+        assert first < second < third
+    finally:
+        link.close()
