@@ -14,6 +14,7 @@ from privet import (
     DiffPID3Classifier,
     PrivateBoostingClassifier,
     PrivateTreeClassifier,
+    PrivaTreeClassifier,
     PrivetError,
 )
 from privet.datasets import PATIENTS, make_patients
@@ -85,6 +86,19 @@ def test_what_one_fit_spent_is_not_what_every_fit_stays_within(few):
     assert {promise.epsilon for promise in found} == {0.6}
     assert len({round(promise.rho, 12) for promise in found}) == 1
     assert max(card.rho for card in cards) <= min(p.rho for p in found) < 0.6**2 / 2
+
+
+def test_privatree_with_declared_rows_asks_the_same_in_every_fit(few):
+    for split in ("select", "histogram"):
+        model = PrivaTreeClassifier(0.5, PATIENTS, split=split, n_rows=2_000)
+        cards = [seeded_card(model, few[:n], seed) for n in (0, 10, 1500) for seed in range(2)]
+        assert len({card.rho for card in cards}) == 1
+        promise = promise_of(Model(model.predictor_, cards[0], "privatree"))
+        assert promise.rho == pytest.approx(cards[0].rho)
+        assert promise.rho < 0.125
+    counted = PrivaTreeClassifier(0.5, PATIENTS)
+    card = seeded_card(counted, few, 0)
+    assert promise_of(Model(counted.predictor_, card, "privatree")).rho == 0.125
 
 
 def test_the_promise_of_leaf_counts(few):

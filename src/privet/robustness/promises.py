@@ -174,6 +174,8 @@ def _rho_of_every_plan(
         # plan divides it, and squares add up to less than the square of the sum.
         rest = max(epsilon - sum(noise.values()), 0.0)
         return float(sum(share**2 for share in noise.values()) / 2 + rest**2 / 8)
+    if learner == "privatree" and all(entry["question"] != _COUNT for entry in entries):
+        return spent  # its depth is fixed: every fit asks the same questions at the same price
     if learner in _EQUAL_SHARES and entries:
         # Shares add up to at most epsilon on every path, and none is larger than the largest.
         return float(epsilon * max(entry["epsilon"] for entry in entries) / 2)
