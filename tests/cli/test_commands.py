@@ -337,9 +337,9 @@ class TestLearners:
 
     def test_what_does_not_fit_together_is_said(self, folder, call_privet):
         data, schema = folder / "patients.csv", self.number_schema(folder)
-        code, _, error = call_privet("fit", data, "--schema", schema)
+        code, _, error = call_privet("fit", data, "--schema", schema, "--learner", "sulq")
         assert code == 2
-        assert "--learner boosting" in error
+        assert "boosting, additive, diprime" in error
         code, _, error = call_privet(
             "fit", data, "--schema", folder / "schema.toml", "--delta", 1e-6
         )

@@ -188,7 +188,7 @@ def test_a_table_that_cannot_be_divided_is_one_leaf():
         axes = [forests.axes_of(region, view, 9, Coins(0)) for region in regions]
         if not any(axes):
             return [None] * len(axes)
-        return cells.choose_halves([some[0] for some in axes], Fraction(1000), flip=False)
+        return cells.choose_halves([some[0] for some in axes], Fraction(1000))
 
     growth = grow(table.root(view), view, 5, choose)
     assert len(growth.levels) == 1
@@ -215,7 +215,10 @@ def test_probabilities_are_calibrated():
     schema = Schema({"x": Numeric(0, 1)}, "y", classes=["no", "yes"])
     model = DiPriMeForestClassifier(2.0, schema, random_state=0).fit(x[:, None], y)
     shares = model.predict_proba(x[:, None])[:, 1]
-    assert np.abs(shares - (0.2 + 0.6 * x)).mean() < 0.05
+    for low in np.arange(0.2, 0.8, 0.1):
+        said = (shares >= low) & (shares < low + 0.1)
+        if said.sum() > 1_000:
+            assert np.mean(y[said] == "yes") == pytest.approx(shares[said].mean(), abs=0.04)
 
 
 # Published
@@ -272,7 +275,7 @@ def test_targets_beyond_the_bounds_are_clipped_and_missing_ones_refused():
     assert "clipped" in model.privacy_.notes[0]
     assert "how many is not reported" in model.privacy_.notes[0]
     lost = np.where(np.arange(200) == 123, np.nan, y)
-    with pytest.raises(DataError, match="missing values") as caught:
+    with pytest.raises(DataError, match="missing") as caught:
         DiPriMeForestRegressor(1.0, NUMBER).fit(X, lost)
     assert "123" not in str(caught.value)
 

@@ -41,8 +41,10 @@ ESTIMATORS = [
     PrivateAdditiveRegressor(epsilon=1000.0, random_state=0),
     PrivateTreeRegressor(epsilon=1000.0),
     PrivateTreeRegressor(epsilon=1000.0, criterion="sad", random_state=0),
-    DiPriMeForestClassifier(epsilon=1000.0),
-    DiPriMeForestRegressor(epsilon=1000.0, variant="uniform", random_state=0),
+    DiPriMeForestClassifier(epsilon=1000.0, max_depth=6, partition=False),
+    DiPriMeForestRegressor(
+        epsilon=1000.0, variant="uniform", max_depth=7, partition=False, random_state=0
+    ),
     DiPriMeTreeClassifier(epsilon=1000.0, variant="exp", random_state=0),
     DiPriMeTreeRegressor(epsilon=1000.0),
 ]

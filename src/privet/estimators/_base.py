@@ -27,7 +27,7 @@ from privet.errors import (
     SchemaError,
 )
 from privet.federation import FederatedTable
-from privet.frames import Columns, as_series
+from privet.frames import Columns, as_numbers, as_series
 from privet.model import Model, PrivacyCard, class_array
 from privet.privacy import Budget, LedgerStore
 from privet.schema import Schema
@@ -92,6 +92,8 @@ class PrivateEstimator(BaseEstimator):
         schema = self._schema(X, y, columns)
         options = self._check_parameters(schema)
         budget = self._budget(schema)
+        if not self._of_classes:
+            _refuse_missing(y, schema.target)
         table = PrivateTable(X, y, schema, budget, random_state=self.random_state)
         reservation = None
         if store is not None:
@@ -272,6 +274,15 @@ def sorted_classes(schema: Schema) -> NDArray[np.intp]:
     """Return the order in which scikit-learn's scores expect the classes: sorted."""
     classes = class_array(schema)
     return np.argsort(classes if classes.dtype != object else classes.astype(str), kind="stable")
+
+
+def _refuse_missing(target: Any, name: str) -> None:
+    """Refuse targets that are no numbers, without saying where they are."""
+    if np.isnan(as_numbers(as_series(target, name), name)).any():
+        raise DataError(
+            "the target has values that are missing or no numbers; leave those records out, or "
+            "fill them in, before fitting"
+        )
 
 
 def check_depth(max_depth: Any) -> int:

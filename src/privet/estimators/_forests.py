@@ -122,7 +122,8 @@ class DiPriMeForestClassifier(_DiPriMe, PrivateClassifier):
         warns and the model is marked as not private.
     variant : "flip", "exp" or "uniform", default="flip"
         How a node's feature is chosen: by permute-and-flip or by the exponential mechanism, on how
-        different the node's halves are; or by chance.
+        different the node's halves are; or by chance. Medians are drawn by the exponential
+        mechanism in any case.
     n_estimators : int, default=3
         How many trees. The paper has 10; on a budget, fewer are more accurate.
     max_depth : int or "auto", default="auto"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,8 @@ def as_test(split: Split, view: View) -> Test:
     *children, extra = split.children
     if cuts is None:
         return Grouping(name, tuple(children), other=extra)
-    edges = [cut for cut, (a, b) in zip(cuts, pairwise(children), strict=True) if a != b]
-    return Cut(name, tuple(edges), missing=extra)
+    steps = np.flatnonzero(np.diff(children)).tolist()  # there may be a thousand codes
+    return Cut(name, tuple(cuts[step] for step in steps), missing=extra)
 
 
 def without_dead_ends(sketch: Sketch, open_codes: tuple[frozenset[int], ...]) -> Sketch:

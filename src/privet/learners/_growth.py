@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,15 +88,24 @@ def divide(
 def _below(split: Split, region: Region) -> list[Region]:
     """Return the regions of a split's children; none if one of them is empty."""
     feature, codes = split.feature, region[split.feature]
-    parts: list[list[int]] = [[] for _ in range(split.n_children)]
-    for code in codes:
-        parts[split.children[code]].append(code)
+    parts: list[Sequence[int]] = []
+    if isinstance(codes, range):
+        # A number may have a thousand codes, mostly in one stretch for each child.
+        mine = np.array(split.children[codes.start : codes.stop])
+        stops = [0, *(np.flatnonzero(np.diff(mine)) + 1).tolist(), len(mine)]
+        if len(stops) == split.n_children + 1:
+            stretches = {
+                int(mine[start]): range(codes.start + start, codes.start + stop)
+                for start, stop in pairwise(stops)
+            }
+            parts = [stretches.get(child, ()) for child in range(split.n_children)]
+    parts = parts or [
+        tuple(code for code in codes if split.children[code] == child)
+        for child in range(split.n_children)
+    ]
     if not all(parts):
         return []
-    found: list[Sequence[int]] = [
-        range(part[0], part[-1] + 1) if isinstance(codes, range) else tuple(part) for part in parts
-    ]
-    return [(*region[:feature], part, *region[feature + 1 :]) for part in found]
+    return [(*region[:feature], part, *region[feature + 1 :]) for part in parts]
 
 
 def means_of(table: PrivateTable, growth: Growth, amount: Amount) -> NDArray[np.float64]:

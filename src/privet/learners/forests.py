@@ -137,13 +137,13 @@ def _chooser(view: View, amount: Amount, options: Options, coins: Coins) -> Choo
         cells = cells.take(np.array([bool(axes) for axes in found]))
         if few == 1:
             axes = [with_subsets(options[0]) for options in able]
-            splits = cells.choose_halves(axes, amount, flip=flip)
+            splits = cells.choose_halves(axes, amount)
         elif options.published:
             splits = _published_splits(cells, able, view, amount / 2, flip=flip)
         else:
             places = cells.choose_axes(able, _criterion(view.schema), amount / 2, flip=flip)
             axes = [with_subsets(options[k]) for options, k in zip(able, places, strict=True)]
-            splits = cells.choose_halves(axes, amount / 2, flip=flip)
+            splits = cells.choose_halves(axes, amount / 2)
         rest = iter(splits)
         return [next(rest) if axes else None for axes in found]
 
@@ -164,9 +164,7 @@ def _published_splits(
         mine = [turn < len(some) for some in axes]
         halved = iter(
             cells.take(np.array(mine)).choose_halves(
-                [with_subsets(some[turn]) for some in axes if turn < len(some)],
-                amount,
-                flip=flip,
+                [with_subsets(some[turn]) for some in axes if turn < len(some)], amount
             )
         )
         for some, present in zip(options, mine, strict=True):

@@ -75,11 +75,6 @@ class MemoryEngine:
                 high - low
             )
             found = np.isnan(self._numbers)
-            if found.any():
-                raise DataError(
-                    "the target has missing values; leave those records out, or fill them in, "
-                    "before fitting"
-                )
         else:
             found = as_codes(targets, schema.classes, schema.target)
         self._labels = found.astype(np.uint8 if self._n_classes < 256 else np.uint16)

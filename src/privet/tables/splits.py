@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,7 +29,7 @@ class Split:
     feature: int
     children: tuple[int, ...]
 
-    @property
+    @cached_property
     def n_children(self) -> int:
         """How many children there are, empty ones included."""
         return max(self.children) + 1

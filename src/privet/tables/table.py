@@ -573,7 +573,7 @@ class Cells:
                     found.append(-loss)
         return [mechanism.choose(Exact(np.array(found)), room.noise) for found in scores]
 
-    def choose_halves(self, axes: Sequence[Axis], amount: Amount, *, flip: bool) -> list[Split]:
+    def choose_halves(self, axes: Sequence[Axis], amount: Amount) -> list[Split]:
         """Return for every cell a split that divides its records about equally.
 
         Parameters
@@ -582,22 +582,17 @@ class Cells:
             Along which the cell is divided, by public facts.
         amount : amount
             What it may cost: epsilon, or rho if the budget is one of zCDP.
-        flip : bool
-            Whether to use permute-and-flip; pure budgets only.
 
         Privacy
         -------
-        The exponential mechanism or permute-and-flip over all cuts (or subsets) of the axis on the
+        The exponential mechanism over all cuts (or subsets) of the axis on the
         difference between the halves, which a record changes by one, up or down; costs the amount
         (docs/proofs/forests.md).
         """
         if len(axes) != len(self):
             raise ValueError("give every cell an axis")
         epsilon = self._budget.selection_epsilon(exact(amount))
-        spread = spread_of(1, monotone=False)
-        select = PermuteAndFlip if flip else GridExponential
-        mechanism = select(spread, epsilon)
-        self._check_flip(flip)
+        mechanism = GridExponential(spread_of(1, monotone=False), epsilon)
         self._charge([mechanism], "where the middle is")
         room, view = _rooms[self._table], _assignments[self].view
         taken = room.engine.places_taken(_assignments[self], axes)
@@ -918,13 +913,10 @@ class Cells:
     def _selection(
         self, spread: Amount, amount: Amount, *, flip: bool
     ) -> PermuteAndFlip | Exponential:
-        self._check_flip(flip)
-        select = PermuteAndFlip if flip else Exponential
-        return select(spread, self._budget.selection_epsilon(amount))
-
-    def _check_flip(self, flip: bool) -> None:
         if flip and self._budget.accountant != "pure":
             raise BudgetError("permute-and-flip needs a pure budget: it is dear in zCDP")
+        select = PermuteAndFlip if flip else Exponential
+        return select(spread, self._budget.selection_epsilon(amount))
 
     def _target_steps(self, criterion: Criterion) -> int | None:
         """Return the target's grid that a criterion of numbers needs; None for classes."""
@@ -1099,7 +1091,7 @@ def _halve(
     places: NDArray[np.int64],
     counts: NDArray[np.int64],
     size: int,
-    mechanism: GridExponential | PermuteAndFlip,
+    mechanism: GridExponential,
     noise: Noise,
 ) -> Split:
     """Draw a split of one cell from the places of its axis that have records."""
@@ -1109,10 +1101,7 @@ def _halve(
         records[places] = counts
         records = records if axis.places is None else records[axis.places]
         scores = -np.abs(rows - 2 * (axis.sides @ records))
-        if isinstance(mechanism, PermuteAndFlip):
-            option = mechanism.choose(Exact(scores), noise)
-        else:
-            option = mechanism.choose(Exact(scores), np.ones(len(scores), dtype=np.int64), noise)
+        option = mechanism.choose(Exact(scores), np.ones(len(scores), dtype=np.int64), noise)
         return Split(axis.feature, tuple(axis.sides[option].astype(int).tolist()))
     # Cut p has the places below p on its left: between two places with records nothing changes.
     inner = (places >= axis.first) & (places < axis.last)
@@ -1120,11 +1109,7 @@ def _halve(
     lengths = np.diff(edges)
     under = np.cumsum(np.concatenate([[counts[places < axis.first].sum()], counts[inner]]))
     scores = -np.abs(rows - 2 * under)
-    if isinstance(mechanism, PermuteAndFlip):
-        point = mechanism.choose(Exact(np.repeat(scores, lengths)), noise)
-    else:
-        point = mechanism.choose(Exact(scores), lengths, noise)
-    cut = axis.first + 1 + point
+    cut = axis.first + 1 + mechanism.choose(Exact(scores), lengths, noise)
     order = np.arange(size) if axis.places is None else axis.places
     return Split(axis.feature, tuple((order >= cut).astype(int).tolist()))
 
