@@ -169,7 +169,7 @@ def test_bad_questions_are_refused_before_anything_is_spent():
         cells.choose_axes([[]], Max(), Fraction(1), flip=False)
     with pytest.raises(ValueError, match="an axis"):
         cells.choose_halves([axis, axis], Fraction(1))
-    with pytest.raises(DataError, match="does not fit"):
+    with pytest.raises(DataError, match="needs a number"):
         cells.choose_axes([[axis]], SAD(4), Fraction(1), flip=False)
     with pytest.raises(DataError, match="needs a number"):
         cells.leaking_means(Fraction(1))

@@ -920,8 +920,10 @@ class Cells:
 
     def _target_steps(self, criterion: Criterion) -> int | None:
         """Return the target's grid that a criterion of numbers needs; None for classes."""
-        if isinstance(criterion, SAD | SSE) != (self.schema.classes is None):
-            raise DataError("the criterion does not fit the target of the schema")
+        if not isinstance(criterion, SAD | SSE):
+            self._need_classes()
+        elif self.schema.classes is not None:
+            raise DataError("this criterion needs a number: the target of the schema has classes")
         if isinstance(criterion, SSE):
             return _SSE_STEPS
         return criterion.steps if isinstance(criterion, SAD) else None
