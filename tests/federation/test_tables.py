@@ -127,6 +127,22 @@ def test_a_party_answers_known_questions_only():
         party.answer(root, "noisy_counts", 1)
 
 
+def test_a_party_trusts_no_criterion_but_its_own():
+    class Understated(Gini):
+        """Claims that a record changes next to nothing."""
+
+        spread = 1
+
+    party = party_of(0)
+    view = make_view(SCHEMA, 9)
+    root = party.answer(0, "root", view)
+    candidates = make_candidates(view, missing=True)
+    with pytest.raises(Refused, match="does not know what"):
+        party.answer(root, "choose_best", candidates, Understated(), 1, how="flip")
+    assert party.table.ledger.total.epsilon == 0
+    assert len(party.answer(root, "choose_best", candidates, Gini(), 1, how="flip")) == 1
+
+
 def test_cells_that_are_not_needed_are_forgotten():
     party = party_of(0)
     table = FederatedTable([party, party_of(1)], protocol="noisy-counts").session(Budget(9.0))

@@ -9,13 +9,26 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Collection
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
+from privet.criteria import ClippedEntropy, Entropy, Gini, Max
 from privet.errors import FederationError, PrivetError
 from privet.privacy import Budget, LedgerStore, Seat
 from privet.schema import Schema
-from privet.tables import Cells, PrivateTable
+from privet.tables import (
+    Binary,
+    Cells,
+    Given,
+    Multiway,
+    PrivateTable,
+    Split,
+    Thresholds,
+    View,
+)
 
 #: Questions that cost nothing: they say which cells are meant, or what is public.
 FREE = frozenset({"root", "parts", "take", "split", "forget", "public_key", "join", "describe"})
@@ -23,6 +36,13 @@ FREE = frozenset({"root", "parts", "take", "split", "forget", "public_key", "joi
 CHARGED = frozenset(
     {"noisy_counts", "noisy_class_counts", "choose_best", "choose_splits", "share_class_counts"}
 )
+
+
+_KNOWN = {
+    type(None), bool, int, float, str, bytes, Fraction, np.ndarray, np.int64, np.float64,
+    View, Split, Binary, Multiway, Thresholds, Given,
+    Gini, Max, Entropy, ClippedEntropy,
+}  # fmt: skip
 
 
 class Refused(FederationError):
@@ -117,6 +137,8 @@ class Party:
             raise Refused(f"party {self.name!r} does not allow the question {question!r}")
         if question not in CHARGED | FREE:
             raise Refused(f"party {self.name!r} does not know the question {question!r}")
+        if not all(map(_is_known, (*given, *options.values()))):
+            raise Refused(f"party {self.name!r} does not know what {question!r} came with")
         if question == "describe":
             return self.table.schema.to_dict(), list(self.table.leaks)
         if question == "public_key":
@@ -143,6 +165,18 @@ class Party:
         number, self._next = self._next, self._next + 1
         self._cells[number] = cells
         return number
+
+
+def _is_known(value: Any) -> bool:
+    """Tell whether a question came with plain public things only.
+
+    Exact types: a criterion of the asker's own could claim any sensitivity that it likes.
+    """
+    if isinstance(value, list | tuple):
+        return all(map(_is_known, value))
+    if isinstance(value, dict):
+        return all(map(_is_known, (*value.keys(), *value.values())))
+    return type(value) in _KNOWN
 
 
 class Link(Protocol):
