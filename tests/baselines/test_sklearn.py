@@ -17,7 +17,6 @@ from privet.baselines import (
 # more bins than any of the originals would have there.
 ESTIMATORS = [
     RandomTreesClassifier(epsilon=1000.0, n_estimators=5, max_depth=6),
-    RandomTreesClassifier(epsilon=1000.0, partition=True, n_estimators=3, max_depth=8),
     RandomTreesRegressor(epsilon=1000.0, n_estimators=2, max_depth=10, random_state=0),
     PatilSinghForestClassifier(epsilon=1000.0, n_estimators=3, max_depth=2, n_bins=10),
     PatilSinghForestRegressor(epsilon=1000.0, n_estimators=3, max_depth=2, random_state=0),

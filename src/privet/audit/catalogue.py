@@ -215,7 +215,7 @@ def _forests(epsilon: float) -> Iterator[Case]:
             "tree",
             f"a number, {criterion}",
             PrivateTreeRegressor(epsilon, NUMBER, max_depth=1, n_rows=9, criterion=criterion),
-            {"most_outcomes": 2} if criterion == "linear" else follow,
+            follow,
         )
 
 
