@@ -96,6 +96,16 @@ def test_splits_are_chosen_from_all_rows(protocol):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.filterwarnings("ignore:epsilon is infinite")
+def test_without_noise_parties_disagree_and_still_find_a_tree(protocol):
+    parties = [party_of(k, 60 + 5 * k, epsilon=float("inf")) for k in range(3)]
+    model = TopDownClassifier(float("inf"), max_nodes=9)
+    model.fit(FederatedTable(parties, protocol=protocol))
+    assert accuracy(model) > 0.85
+    assert not model.privacy_.private
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_party_refuses_what_its_owner_did_not_allow(protocol):
     stingy = party_of(3, epsilon=0.5)
     parties = [*(party_of(k) for k in range(3)), stingy]

@@ -389,7 +389,7 @@ class FederatedCells:
         proposals: list[list[Split]] = [
             list(dict.fromkeys(splits)) for splits in zip(*(a for _, a in answers), strict=True)
         ]
-        rest = exact(amount) - proposing
+        rest = exact(amount) * (1 - PROPOSAL_SHARE)  # an infinite amount stays infinite
         best: list[tuple[int, Split]] = [(0, options_[0]) for options_ in proposals]
         for turn in range(max(map(len, proposals))):
             mine = [cell for cell, some in enumerate(proposals) if turn < len(some) > 1]
