@@ -2,7 +2,8 @@
 
 A tenth of the rows is held out, by the seeds 0, 1, 2, ...; the same splits for all:
 
-* ours: ``PrivateBoostingRegressor`` and ``PrivateAdditiveRegressor``, pure and with delta;
+* ours: ``PrivateBoostingRegressor`` and ``PrivateAdditiveRegressor``, pure and with delta, and one
+  tree, ``PrivateTreeRegressor``, by each of its criteria;
 * without privacy: the mean of the training targets, scikit-learn's ``RandomForestRegressor``
   (categories one-hot) and ``HistGradientBoostingRegressor``;
 * where it can be imported (see ``_peers.py`` and ``--peer-python``): interpret's
@@ -41,6 +42,8 @@ from _report import command, machine, table, versions
 SETS = ["metro-traffic", "california-regression", "parkinsons", "appliances", "gas-turbine-co"]
 DELTA = 1e-6
 RATES = (0.01, 0.05, 0.2, 0.5)
+#: Of the tree: whole trees at once, or one split after the other by absolute or squared errors.
+CRITERIA = ("linear", "sad", "sse")
 #: Not a model that runs: the best learning rate per set and epsilon, picked from the results.
 TUNED = "dpebm-tuned"
 
@@ -59,6 +62,10 @@ MODELS = {
     "boosting": Model(f"Privet boosting, delta {DELTA:g}", "privet", "C3-o"),
     "additive-pure": Model("Privet additive, pure", "privet", "C4-o"),
     "additive": Model(f"Privet additive, delta {DELTA:g}", "privet", "C6-o"),
+    **{
+        f"tree-{criterion}": Model(f"Privet tree, {criterion}", "privet", style)
+        for criterion, style in zip(CRITERIA, ("C0-s", "C1-s", "C5-s"), strict=True)
+    },
     "dpebm-0.01": Model("DP-EBM, default", "interpret-core", "C2-o"),
     **{f"dpebm-{rate:g}": Model(f"DP-EBM, rate {rate:g}", "interpret-core") for rate in RATES[1:]},
     "mean": Model("no privacy: mean of the targets", "scikit-learn", ":", private=False),
@@ -82,10 +89,13 @@ def make(key: str, data: Data, epsilon: float | None, n_rows: int, seed: int) ->
 
         common: dict[str, Any] = {
             "epsilon": epsilon,
-            "delta": None if key.endswith("pure") else DELTA,
             "schema": schema_of(data),
             "random_state": seed,
         }
+        if key.startswith("tree"):
+            criterion = key.removeprefix("tree-")
+            return privet.PrivateTreeRegressor(n_rows=n_rows, criterion=criterion, **common)
+        common["delta"] = None if key.endswith("pure") else DELTA
         if key.startswith("boosting"):
             return privet.PrivateBoostingRegressor(n_rows=n_rows, **common)
         return privet.PrivateAdditiveRegressor(**common)
@@ -245,6 +255,38 @@ def seconds_table(fits: Fits, epsilons: list[float], models: list[str]) -> str:
     return table(["set", *(SHOWN[model].label for model in models)], lines)
 
 
+def criteria(fits: Fits, epsilons: list[float]) -> list[str]:
+    """Return how often each criterion of the tree is the best of the three, split by split."""
+    lines = []
+    for epsilon in epsilons:
+        wins, total, sets = dict.fromkeys(CRITERIA, 0), 0, 0
+        for name in in_order(fits):
+            by_seed: dict[int, dict[str, float]] = {}
+            for job, fit in fits.items():
+                if job.name == name and job.epsilon == epsilon and job.model.startswith("tree-"):
+                    criterion = job.model.removeprefix("tree-")
+                    by_seed.setdefault(job.seed, {})[criterion] = fit.relative
+            complete = [found for found in by_seed.values() if len(found) == len(CRITERIA)]
+            if not complete:
+                continue
+            total += len(complete)
+            for found in complete:
+                wins[min(CRITERIA, key=lambda criterion: found[criterion])] += 1
+            means = {c: np.mean([found[c] for found in complete]) for c in CRITERIA}
+            sets += min(CRITERIA, key=lambda criterion: means[criterion]) == "linear"
+        if total:
+            counts = (f"{wins[criterion]} of {total}" for criterion in CRITERIA)
+            lines.append([f"{epsilon:g}", *counts, str(sets)])
+    if not lines:
+        return []
+    head = ["epsilon", *(f"{criterion} is best" for criterion in CRITERIA)]
+    return [
+        "## The tree's criteria: splits on which each has the least error\n",
+        "linear draws whole trees at once; sad and sse choose one split after the other.\n",
+        table([*head, "sets on which linear has the least mean"], lines),
+    ]
+
+
 def write_report(path: Path, fits: Fits, notes: list[str]) -> None:
     epsilons = sorted({fit.epsilon for fit in fits.values() if fit.epsilon is not None})
     run_models = {job.model for job in fits}
@@ -263,8 +305,8 @@ def write_report(path: Path, fits: Fits, notes: list[str]) -> None:
         "error over the splits, taken as independent, which makes it too small; [n] is the number "
         "of splits",
         "- public: the catalogue's bounds of features and target, the columns' dictionaries, and "
-        "the number of training rows (`n_rows`, boosting only); fits are seeded, as the data are "
-        "public",
+        "the number of training rows (`n_rows`, boosting and trees only); fits are seeded, as the "
+        "data are public",
         f"- DP-EBM: epsilon with delta = {DELTA:g}, public bounds of features and target "
         "(`privacy_bounds`, `privacy_target_min`, `privacy_target_max`), all else at its defaults; "
         "its rate chosen on the test rows (in brackets; of "
@@ -280,6 +322,7 @@ def write_report(path: Path, fits: Fits, notes: list[str]) -> None:
         title = f"\n## Epsilon {epsilon:g}: 1000 x mean squared error / observed range squared\n"
         text += [title, error_table(fits, epsilon, models)]
     text += [
+        *criteria(fits, epsilons),
         f"## Seconds per fit, epsilon {' and '.join(f'{epsilon:g}' for epsilon in epsilons)}\n",
         "As measured in this run, the first fit's compilation included; not a measurement of "
         "speed.\n",
@@ -339,7 +382,10 @@ def available(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
         if numbers[model.package]
     }
     missing = [package for package, number in numbers.items() if number is None]
-    notes = [f"not run: what needs {package}, which cannot be imported" for package in missing]
+    notes = [
+        f"not run by this command: what needs {package}, which cannot be imported"
+        for package in missing
+    ]
     for note in notes:
         say(f"{note} (see --peer-python)")
     return found, notes
@@ -355,6 +401,7 @@ def collect(args: argparse.Namespace, fits: Fits, found: dict[str, str]) -> None
             jobs = [
                 Job(name, model, epsilon, seed)
                 for model in found
+                if model in args.models
                 for epsilon in (args.epsilon if MODELS[model].private else [None])
             ]
             jobs = [job for job in jobs if job not in fits]
@@ -389,6 +436,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 10.0])
     parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--seeds", type=int, default=5, help="how many splits")
     parser.add_argument("--peer-python", default=sys.executable, help="Python that has the peers")
     parser.add_argument("--data", type=Path, default=FOLDER)
