@@ -638,12 +638,20 @@ def collect(args: argparse.Namespace, rows: Rows) -> list[Job]:
     todo = [job for job in jobs if args.fresh or have.get(job) != version_of(job.model)]
     print(f"{len(jobs)} fits, of which {len(jobs) - len(todo)} are in the CSV", flush=True)
     start = written = time.perf_counter()
-    done = 0
+    path, done = args.out / f"{NAME}.csv", 0
+
+    def write() -> None:  # another command may have written, too
+        mine = {(job, what): row for (job, what), row in rows.items() if job in run_here}
+        rows.update({**read_rows(path), **mine})
+        write_rows(path, rows)
+
+    run_here: set[Job] = set()
     try:
         for job in todo:
             if time.perf_counter() - start > 60 * args.minutes:
                 break
             found = run(job, args.data)
+            run_here.add(job)
             for measure, value in found.measures.items():
                 rows[job, measure] = Row(
                     *job, measure, value, found.ledger, int(found.uncovered), found.seconds,
@@ -655,11 +663,11 @@ def collect(args: argparse.Namespace, rows: Rows) -> list[Job]:
             print(f"[{done}/{len(todo)}, {now - start:.0f} s] {' '.join(map(str, job))}: {shown}, "
                   f"{found.seconds:.1f} s", flush=True)  # fmt: skip
             if now - written > 20:
-                write_rows(args.out / f"{NAME}.csv", rows)
+                write()
                 written = now
     except KeyboardInterrupt:
         print("interrupted", flush=True)
-    write_rows(args.out / f"{NAME}.csv", rows)
+    write()
     return todo[done:]
 
 
@@ -871,6 +879,8 @@ def aims(rows: Rows) -> list[str]:
         value = as_good(name, Number(0, 0, 0))[1]
         best.append(value.shown(TASKS[name].unit, digits_of(name)))
     lines.insert(0, ["*paper: best of its three*", *best, ""])
+    counts = (in_table(rows, name, "valid") for name in names)
+    lines.append(["runs of valid, defaults", *(str(n.runs) if n else "-" for n in counts), ""])
     failed = [n for n in names if (ours := in_table(rows, n, "valid")) and not as_good(n, ours)[0]]
     return [
         "## Valid and the paper's best\n",
@@ -992,7 +1002,8 @@ def figure_1(rows: Rows, part: str) -> list[str]:
         for value in values:
             epsilon, options = figure_options(part, axis, value)
             places.append((f"{value:g}", epsilon, {"": options}))
-        tables.append(curves(rows, part, "appliances", models, axis, places))
+        shown_models = [m for m in models if axis != "epsilon" or m not in WITHOUT_PRIVACY]
+        tables.append(curves(rows, part, "appliances", shown_models, axis, places))
     return [text for text in tables if text]
 
 
@@ -1117,7 +1128,7 @@ def write_report(path: Path, rows: Rows, notes: Sequence[str]) -> None:
                  "The text of the paper has no values of the figures; grids are ours. It says that "
                  'for "most parameter settings, all the variants of DiPriMe outperform DP-ERT", '
                  "and that depth and number of trees are trade-offs. Without the axis: epsilon 10, "
-                 "10 trees, depth 6, K = 5, rho = 0.5. Errors x 10^-3, 2 runs.",
+                 "10 trees, depth 6, K = 5, rho = 0.5. Errors x 10^-3.",
                  *figure_1(rows, "figure 1")),
         *section("Figure 5: appliances, each tree has all rows",
                  'The paper: "the optimal maximum depth for trees fit on all the data is higher". '
@@ -1162,6 +1173,7 @@ def draw(path: Path, rows: Rows) -> None:
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     picture, grid = plt.subplots(2, 3, figsize=(13, 7.4), layout="constrained")
     marks = {"published-flip-range": "C1s", "published-flip": "C3x", "valid": "C0o"}
@@ -1178,8 +1190,9 @@ def draw(path: Path, rows: Rows) -> None:
                     panel.plot([place], [value], mark, markersize=5, label=label)
         panel.axhline(1 if part == REGRESSION else 0, color="0.6", linewidth=0.8)
         panel.set_xticks(range(len(names)), names, fontsize=8)
-        panel.tick_params(labelsize=7)
-    grid[0, 0].set_yscale("log")
+        if part == REGRESSION:
+            panel.set_yscale("log")
+        panel.tick_params(which="both", labelsize=7)
     grid[0, 0].set_title("Table 1: error / the paper's best (below 1 is better)", fontsize=9)
     grid[0, 1].set_title("Table 2: accuracy - the paper's best (above 0 is better)", fontsize=9)
     if grid[0, 0].get_legend_handles_labels()[0]:
@@ -1187,6 +1200,8 @@ def draw(path: Path, rows: Rows) -> None:
     panels = [grid[0, 2], *grid[1, :2]]
     for panel, (axis, values) in zip(panels, FIGURE_1.items(), strict=True):
         for place, model in enumerate(FIGURE_1_MODELS):
+            if axis == "epsilon" and model in WITHOUT_PRIVACY:
+                continue
             found = []
             for value in values:
                 epsilon, options = figure_options("figure 1", axis, value)
@@ -1200,7 +1215,9 @@ def draw(path: Path, rows: Rows) -> None:
         panel.set_yscale("log")
         if axis != "max_depth":
             panel.set_xscale("log")
-        panel.tick_params(labelsize=7)
+            panel.set_xticks(values, [f"{value:g}" for value in values])
+            panel.xaxis.set_minor_formatter(NullFormatter())
+        panel.tick_params(which="both", labelsize=7)
     if panels[1].get_legend_handles_labels()[0]:
         panels[1].legend(fontsize=6)
     for place, model in enumerate(FIGURE_2_MODELS):
@@ -1215,6 +1232,8 @@ def draw(path: Path, rows: Rows) -> None:
                             label=LABELS[model])  # fmt: skip
     grid[1, 2].set_xscale("log")
     grid[1, 2].set_title("Figure 2: banknote, accuracy against epsilon", fontsize=9)
+    grid[1, 2].set_xticks(FIGURE_2_EPSILONS, [f"{value:g}" for value in FIGURE_2_EPSILONS])
+    grid[1, 2].xaxis.set_minor_formatter(NullFormatter())
     grid[1, 2].tick_params(labelsize=7)
     if grid[1, 2].get_legend_handles_labels()[0]:
         grid[1, 2].legend(fontsize=6)
