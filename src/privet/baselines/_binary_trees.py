@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from privet.baselines._checks import check_bins, check_trees, check_whole
+from privet.baselines._checks import check_bins, check_trees
 from privet.baselines._learners import DEEPEST, Forest, learn_bdpt, learn_dpgdf
 from privet.ensemble import Ensemble
-from privet.estimators._base import PrivateClassifier, PrivateTreeEstimator
+from privet.estimators._base import PrivateClassifier, PrivateTreeEstimator, check_whole
 from privet.privacy import Coins, LedgerStore
 from privet.schema import Schema
 from privet.tables import PrivateTable

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from privet.baselines._learners import DEEPEST
 from privet.errors import BudgetError
+from privet.estimators._base import check_whole
 
 MOST_TREES = 1_000
 MOST_BINS = 1_000
-
-
-def check_whole(value: Any, name: str, least: int, most: int) -> int:
-    """Return a parameter that must be a whole number within limits."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | np.integer)
-        or not least <= int(value) <= most
-    ):
-        raise BudgetError(f"{name} must be a whole number from {least} to {most}")
-    return int(value)
 
 
 def check_trees(value: Any) -> int:

@@ -9,7 +9,6 @@ from privet.baselines._checks import (
     check_automatic_depth,
     check_bins,
     check_trees,
-    check_whole,
 )
 from privet.baselines._learners import Forest, learn_fletcher_islam, learn_patil_singh
 from privet.criteria import MAX_ROWS, SSE, ClippedEntropy, Criterion, Gini, Max
@@ -21,6 +20,7 @@ from privet.estimators._base import (
     PrivateRegressor,
     check_rows,
     check_truth,
+    check_whole,
 )
 from privet.privacy import Coins, LedgerStore
 from privet.schema import Schema

@@ -294,6 +294,17 @@ def check_depth(max_depth: Any) -> int:
     return int(max_depth)
 
 
+def check_whole(value: Any, name: str, least: int, most: int) -> int:
+    """Return a parameter that must be a whole number within limits."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | np.integer)
+        or not least <= int(value) <= most
+    ):
+        raise BudgetError(f"{name} must be a whole number from {least} to {most}")
+    return int(value)
+
+
 def check_rows(n_rows: Any) -> int | None:
     """Return a declared number of rows, or None."""
     if n_rows is None:

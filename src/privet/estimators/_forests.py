@@ -8,8 +8,6 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from privet.ensemble import Ensemble
 from privet.errors import BudgetError, PublishedCostWarning
 from privet.estimators._base import (
@@ -20,6 +18,7 @@ from privet.estimators._base import (
     check_depth,
     check_rows,
     check_truth,
+    check_whole,
 )
 from privet.learners import forests
 from privet.privacy import Budget, Coins, LedgerStore
@@ -64,11 +63,11 @@ class _DiPriMe(PrivateEstimator):
             raise BudgetError("calibration='published' needs max_depth, or n_rows to choose it by")
         options = forests.Options(
             variant=self.variant,
-            n_estimators=_whole(self.n_estimators, "n_estimators", MOST_TREES),
+            n_estimators=check_whole(self.n_estimators, "n_estimators", 1, MOST_TREES),
             max_depth=depth,
             max_features=features
             if self.max_features is None
-            else _whole(self.max_features, "max_features", 2**31),
+            else check_whole(self.max_features, "max_features", 1, 2**31),
             split_share=Fraction(float(share)),
             partition=check_truth(self.partition, "partition"),
             published=published,
@@ -94,16 +93,6 @@ class _DiPriMe(PrivateEstimator):
     def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
         limit = Budget(self.epsilon).limit
         return forests.learn(table, amount=limit, coins=Coins.of(self.random_state), **options)
-
-
-def _whole(value: Any, name: str, most: int) -> int:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | np.integer)
-        or not 1 <= int(value) <= most
-    ):
-        raise BudgetError(f"{name} must be a whole number from 1 to {most}")
-    return int(value)
 
 
 class DiPriMeForestClassifier(_DiPriMe, PrivateClassifier):

@@ -52,6 +52,16 @@ def without_dead_ends(sketch: Sketch, open_codes: tuple[frozenset[int], ...]) ->
     return Branch(Split(feature, kept), tuple(below))
 
 
+def without_needless(sketch: Sketch) -> Sketch:
+    """Return the tree without tests whose leaves all have the same label: post-processing."""
+    if isinstance(sketch, Leaf):
+        return sketch
+    children = tuple(map(without_needless, sketch.children))
+    if all(isinstance(child, Leaf) and child == children[0] for child in children):
+        return children[0]
+    return Branch(sketch.split, children)
+
+
 def n_leaves(sketch: Sketch) -> int:
     """Return the number of leaves."""
     return sum(map(n_leaves, sketch.children)) if isinstance(sketch, Branch) else 1

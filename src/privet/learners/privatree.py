@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.criteria import Gini
-from privet.learners._assembly import assemble, without_dead_ends
+from privet.learners._assembly import assemble, without_dead_ends, without_needless
 from privet.learners._views import FEW_CODES, grid_of, n_numeric, scale_cuts, two_sides
 from privet.learners.whole_trees import COUNT_SHARE, less
 from privet.privacy.budget import Amount
@@ -97,7 +97,7 @@ def learn(table: PrivateTable, *, amount: Amount, n_rows: int | None, options: O
         leaves = leaves.split(splits)
     sketch = _grown(levels, leaves.choose_labels(plan.leaf))
     closed = without_dead_ends(sketch, tuple(frozenset(range(size)) for size in view.sizes))
-    return assemble(_without_needless(closed), cells, view, None, table.ledger.budget)
+    return assemble(without_needless(closed), cells, view, None, table.ledger.budget)
 
 
 def make_plan(schema: Schema, n_rows: int, amount: Amount, options: Options) -> Plan:
@@ -259,13 +259,3 @@ def _grown(levels: list[list[Split]], labels: list[int]) -> Sketch:
             Branch(split, tuple(next(below) for _ in range(split.n_children))) for split in splits
         ]
     return row[0]
-
-
-def _without_needless(sketch: Sketch) -> Sketch:
-    """Return the tree without tests whose leaves all have the same label: post-processing."""
-    if isinstance(sketch, Leaf):
-        return sketch
-    children = tuple(map(_without_needless, sketch.children))
-    if all(isinstance(child, Leaf) and child == children[0] for child in children):
-        return children[0]
-    return Branch(sketch.split, children)

@@ -21,8 +21,12 @@ from numpy.typing import NDArray
 
 from privet.criteria import Criterion, Entropy, Gini
 from privet.errors import BudgetError
-from privet.learners._assembly import assemble, leaf_cells, without_dead_ends
-from privet.learners.privatree import _without_needless
+from privet.learners._assembly import (
+    assemble,
+    leaf_cells,
+    without_dead_ends,
+    without_needless,
+)
 from privet.learners.whole_trees import COUNT_SHARE, less
 from privet.privacy.budget import Amount
 from privet.schema import Categorical, Schema
@@ -340,7 +344,7 @@ def _tree(
     """Return the tree that best-first takes, its leaves labelled from the left."""
     sketch = _sketch(root, set(best_first(root, options.max_nodes)), iter(labels))
     closed = without_dead_ends(sketch, tuple(frozenset(range(size)) for size in view.sizes))
-    return assemble(_without_needless(closed), table.root(view), view, None, table.ledger.budget)
+    return assemble(without_needless(closed), table.root(view), view, None, table.ledger.budget)
 
 
 def _sketch(node: Asked, taken: set[Asked], labels: Iterator[int]) -> Sketch:
