@@ -49,6 +49,8 @@ class Criterion(ABC):
         per step of a target grid).
     monotone : bool
         Whether adding a record never lowers the exact loss.
+    rounded : bool
+        Whether computed losses are off by rounding (within the spread), so that they may fall.
     scale : int
         Units per one: ``losses / scale`` is the loss in natural units.
     """
@@ -56,6 +58,7 @@ class Criterion(ABC):
     name: ClassVar[str]
     statistic: ClassVar[str] = "class_counts"
     monotone: ClassVar[bool] = True
+    rounded: ClassVar[bool] = False
     scale: int
 
     @abstractmethod
@@ -130,6 +133,7 @@ class Entropy(Criterion):
     """
 
     name: ClassVar[str] = "entropy"
+    rounded: ClassVar[bool] = True
     scale: ClassVar[int] = _ENTROPY_SCALE  # type: ignore[misc]
     n_max: int
 
@@ -176,6 +180,7 @@ class ClippedEntropy(Criterion):
     """
 
     name: ClassVar[str] = "clipped_entropy"
+    rounded: ClassVar[bool] = True
     scale: ClassVar[int] = _ENTROPY_SCALE  # type: ignore[misc]
     floor: float = 0.02
     classes: int = 2

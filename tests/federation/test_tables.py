@@ -1,5 +1,7 @@
 """A table held by parties: what it answers, what each party pays, and what goes wrong."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -201,6 +203,73 @@ def test_the_run_goes_on_without_a_faulty_party_or_stops(protocol, fault):
         model.fit(table)
         assert accuracy(model) > 0.8
     assert table.parties == ("p0", "p1", "p2")
+
+
+class Leaver(LocalLink):
+    """Answers until it has heard so many votes."""
+
+    votes = 3
+
+    def receive(self, number):
+        if self._waiting[number][1] == "vote":
+            self.votes -= 1
+            if self.votes < 0:
+                raise Lost("gone")
+        return super().receive(number)
+
+
+def test_a_choice_that_loses_a_party_is_made_again_and_paid_again():
+    good = [party_of(k, epsilon=1e4) for k in range(3)]
+    table = FederatedTable([*good, Leaver(party_of(3, epsilon=1e4))], honest=3, least=3)
+    session = table.session(Budget(1e4))
+    view = make_view(SCHEMA, 9)
+    candidates = make_candidates(view, missing=True)
+    (split,) = session.root(view).choose_best(candidates, Gini(), 1_000, how="flip")
+    assert split.feature == 0
+    assert table.parties == ("p0", "p1", "p2")
+    assert {float(party.table.ledger.total.epsilon) for party in good} == {2_000.0}
+    assert float(session.ledger.total.epsilon) == 2_000.0
+    session.root()  # what is not needed any more is forgotten with the next question
+    assert not any(party._ballots for party in good)
+
+
+def test_parties_choose_by_all_rows_where_no_party_could():
+    """Each of many parties alone has too few rows for its budget."""
+    parties = [party_of(k, 60, epsilon=8.0) for k in range(12)]
+    table = FederatedTable(parties).session(Budget(8.0))
+    view = make_view(SCHEMA, 9)
+    candidates = make_candidates(view, missing=True)
+    middle = [
+        split.feature == 0 and abs(view.cuts[0][split.children.index(1) - 1] - 0.5) < 0.11
+        for _ in range(20)
+        for split in table.root(view).choose_best(candidates, Gini(), 0.1, how="flip")
+    ]
+    assert sum(middle) >= 15
+    assert table.root().choose_labels(1) in ([0], [1])
+
+
+def test_secure_sums_choose_by_permute_and_flip_only():
+    parties = [party_of(k) for k in range(2)]
+    table = FederatedTable(parties).session(Budget(1.0))
+    view = make_view(SCHEMA, 9)
+    with pytest.raises(FederationError, match="permute-and-flip"):
+        table.root(view).choose_best(make_candidates(view, missing=True), Gini(), 1, how="rnm")
+    with pytest.raises(Refused, match="no such choice"):
+        parties[0].answer(7, "vote", [])
+    assert all(party.table.ledger.total.epsilon == 0 for party in parties)
+
+
+def test_splits_that_are_not_allowed_are_never_chosen():
+    parties = [party_of(k, epsilon=1e4) for k in range(3)]
+    table = FederatedTable(parties).session(Budget(1e4))
+    view = make_view(SCHEMA, 9)
+    candidates = make_candidates(view, missing=True)
+    allowed = np.array([[False, True]])
+    (split,) = table.root(view).choose_splits(candidates, Gini(), 1_000, allowed)
+    assert split.feature == 1
+    for _ in range(20):
+        (split,) = table.root(view).choose_splits(candidates, Gini(), Fraction(1, 1_000), allowed)
+        assert split.feature == 1
 
 
 def test_what_does_not_sum_is_refused_before_anything_is_spent():

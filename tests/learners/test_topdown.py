@@ -149,9 +149,9 @@ def test_levels_add_up_to_what_labels_leave(amount, depth, budget, weight, part)
     )
 
 
-def test_decay_halves_and_depth_grows_with_rows_times_epsilon():
+def test_decay_and_how_depth_grows_with_rows_times_epsilon():
     levels = make_levels(Fraction(1), 1, options(max_depth=4))
-    assert [levels[k].gain / levels[k + 1].gain for k in range(3)] == [2, 2, 2]
+    assert [levels[k].gain / levels[k + 1].gain for k in range(3)] == [Fraction(4, 3)] * 3
     depths = [len(make_levels(Fraction(1), rows, options())) for rows in (1, 10**3, 10**5, 10**7)]
     assert depths == sorted(depths)
     assert (depths[0], len(set(depths))) == (1, 4)

@@ -48,8 +48,9 @@ class TopDownClassifier(PrivateTreeEstimator):
         Most tests on a path. "auto" goes down to where the noise would exceed the rows that a cell
         has there on average.
     budget : {"decay", "uniform"} or callable, default="decay"
-        What the levels get of the budget for growing: half of what the level above has, all the
-        same, or a weight ``budget(level)`` above zero for every level from 1 on.
+        What the levels get of the budget for growing: three quarters of what the level above has
+        (``published``: half), all the same, or a weight ``budget(level)`` above zero for every
+        level from 1 on.
     leaf_fraction : float, default=0.5
         Part of the budget for labels. They also get what growing leaves over.
     criterion : {"gini", "clipped_entropy", "entropy", "max"}, default="gini"

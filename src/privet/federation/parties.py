@@ -17,7 +17,7 @@ import numpy as np
 
 from privet.criteria import ClippedEntropy, Entropy, Gini, Max
 from privet.errors import FederationError, PrivetError
-from privet.privacy import Budget, LedgerStore, Seat
+from privet.privacy import Ballot, Budget, LedgerStore, Seat
 from privet.schema import Schema
 from privet.tables import (
     Binary,
@@ -31,12 +31,15 @@ from privet.tables import (
 )
 
 #: Questions that cost nothing: they say which cells are meant, or what is public.
-FREE = frozenset({"root", "parts", "take", "split", "forget", "public_key", "join", "describe"})
+FREE = frozenset(
+    {"root", "parts", "take", "split", "forget", "public_key", "join", "seal", "unseal", "describe",
+     "vote"}
+)  # fmt: skip
 #: Questions that are charged.
 CHARGED = frozenset(
-    {"noisy_counts", "noisy_class_counts", "choose_best", "choose_splits", "share_class_counts"}
-)
-
+    {"noisy_counts", "noisy_class_counts", "choose_best", "choose_splits", "share_class_counts",
+     "share_labels", "share_splits"}
+)  # fmt: skip
 
 _KNOWN = {
     type(None), bool, int, float, str, bytes, Fraction, np.ndarray, np.int64, np.float64,
@@ -112,6 +115,7 @@ class Party:
             )
         self._seat: Seat | None = None
         self._cells: dict[int, Cells] = {}
+        self._ballots: dict[int, Ballot] = {}
         self._next = 1
 
     @property
@@ -143,11 +147,16 @@ class Party:
             return self.table.schema.to_dict(), list(self.table.leaks)
         if question == "public_key":
             return self.seat.public_key
-        if question == "join":
-            return self.seat.join(*given)
+        if question in ("join", "seal", "unseal"):
+            return getattr(self.seat, question)(*given)
         if question == "forget":
             self._cells.pop(target, None)
+            self._ballots.pop(target, None)
             return None
+        if question == "vote":
+            if target not in self._ballots:
+                raise Refused(f"party {self.name!r} takes part in no such choice")
+            return self._ballots[target].answer(*given)
         if target == 0:
             if question not in ("root", "parts"):
                 raise Refused(f"party {self.name!r}: {question!r} is about cells")
@@ -155,15 +164,19 @@ class Party:
         if target not in self._cells:
             raise Refused(f"party {self.name!r} has no such cells")
         cells = self._cells[target]
-        if question == "share_class_counts":
-            amount, honest, members, turn = given
-            return cells.share_class_counts(amount, honest, self.seat, members, turn)
+        if question.startswith("share_"):
+            *asked, members, turn = given
+            found = getattr(cells, question)(*asked, self.seat, members, turn)
+            return self._keep(found) if isinstance(found, Ballot) else found
         found = getattr(cells, question)(*given, **options)
         return self._keep(found) if isinstance(found, Cells) else found
 
-    def _keep(self, cells: Cells) -> int:
+    def _keep(self, found: Cells | Ballot) -> int:
         number, self._next = self._next, self._next + 1
-        self._cells[number] = cells
+        if isinstance(found, Ballot):
+            self._ballots[number] = found
+        else:
+            self._cells[number] = found
         return number
 
 

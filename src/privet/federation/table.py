@@ -7,8 +7,9 @@ the others are refused before anything is spent. Three protocols (docs/proofs/fe
   the sums of noisy histograms of all features.
 * ``local-rnm``: every party proposes a split of every cell, chosen privately among all of them from
   its own rows; noisy counts on the few proposals decide.
-* ``secure-sum``: as ``local-rnm``, but the counts are summed under masks, and the parties' shares
-  of noise add up to *one* noise, as on a single machine.
+* ``secure-sum``: counts are summed under masks, and the parties' shares of noise add up to *one*
+  noise, as on a single machine. Splits and labels are chosen by the sums of the parties' noisy
+  scores, of which only the largest one's place is seen (:mod:`privet.privacy.blind_choice`).
 """
 
 from __future__ import annotations
@@ -31,15 +32,21 @@ from privet.privacy import (
     DiscreteLaplace,
     LaplaceShare,
     Ledger,
+    NoisyMaxShare,
     PermuteAndFlip,
     Released,
     Scopes,
+    batches,
+    deal,
     exact,
     open_sum,
+    openings,
+    winners,
 )
+from privet.privacy.blind_choice import MOST_OPTIONS
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables import Multiway, Split, View
+from privet.tables import Multiway, Split, View, list_candidates
 
 PROTOCOLS = ("noisy-counts", "local-rnm", "secure-sum")
 #: Part of a selection's budget for proposals; the counts of the proposals have the rest.
@@ -110,6 +117,8 @@ class FederatedTable:
         if protocol == "secure-sum":
             keys = {name: key for name, key in self._lines.ask_all("public_key")}
             self._lines.ask_all("join", keys)
+            sealed = [given for _, given in self._lines.ask_all("seal") if given]
+            self._lines.ask_all("unseal", sealed[0] if sealed else {})
         self.ledger = Ledger(Budget(float("inf")))
 
     @property
@@ -166,11 +175,13 @@ class _Lines:
         question: str,
         *given: Any,
         places: dict[str, int] | None = None,
+        each: dict[str, Any] | None = None,
         check: Callable[[Any], bool] | None = None,
         **options: Any,
     ) -> list[tuple[str, Any]]:
         """Ask all parties at once; return names and answers of those that are left.
 
+        ``each`` has something for every party by its name, to come with the question.
         A party that is lost, or whose answer is no answer, is asked nothing any more. One that
         refuses stops the run: its owner decides, and the others' books show what they spent.
         """
@@ -182,7 +193,8 @@ class _Lines:
                 lost.append(link)
                 continue
             try:
-                asked.append((link, link.send(target, question, *given, **options)))
+                mine = given if each is None else (*given, each[link.name])
+                asked.append((link, link.send(target, question, *mine, **options)))
             except Lost:
                 lost.append(link)
         found = []
@@ -318,7 +330,7 @@ class FederatedCells:
                 honest,
                 members,
                 secrets.token_bytes(16),
-                check=lambda a: _is_array(a, (shape[0] * shape[1],), np.uint64),
+                check=_words_of(shape[0] * shape[1]),
             )
             if len(masked) == len(members):
                 break
@@ -326,7 +338,7 @@ class FederatedCells:
             # are asked, and charged, again.
             if len(lines.links) < max(self._table.least, 2):
                 raise FederationError("too few parties are left for a sum")
-        total = open_sum([part for _, part in masked])
+        total = open_sum([part for _, part in masked]).view(np.int64)
         if np.abs(total.astype(np.float64)).max(initial=0.0) > _LARGEST:
             raise FederationError(
                 "the sum is no count: a party answered nonsense, or lost its keys"
@@ -334,7 +346,11 @@ class FederatedCells:
         return Released(total.reshape(shape))
 
     def choose_labels(self, amount: Amount) -> list[int]:
-        """Return for every cell a class that is frequent there: the largest noisy count."""
+        """Return for every cell a class that is frequent there."""
+        if self._table.protocol == "secure-sum":
+            mechanism = NoisyMaxShare(1, exact(amount), self._table.honest)
+            classes = len(self.schema.classes or ())
+            return self._vote("share_labels", (amount,), classes, mechanism, "which class")
         counts = np.asarray(self.noisy_class_counts(amount))
         return [int(place) for place in counts.argmax(axis=1)]
 
@@ -342,6 +358,11 @@ class FederatedCells:
         self, candidates: Any, criterion: Criterion, amount: Amount, *, how: str
     ) -> list[Split]:
         """Return one split per cell, good by a criterion."""
+        if self._table.protocol == "secure-sum" and how != "flip":
+            raise FederationError(
+                "under secure sums, splits are chosen by permute-and-flip: ask for 'flip', or use "
+                "another protocol"
+            )
         allowed = np.ones((len(self), len(self.schema.names)), dtype=bool)
         return self._choose(candidates, criterion, amount, allowed, "choose_best", (), {"how": how})
 
@@ -354,7 +375,10 @@ class FederatedCells:
         *,
         flip: bool = True,
     ) -> list[Split]:
-        """Return one split per cell, good by a criterion, of the features that it may use."""
+        """Return one split per cell, good by a criterion, of the features that it may use.
+
+        Under secure sums always by permute-and-flip.
+        """
         return self._choose(
             candidates, criterion, amount, allowed, "choose_splits", (allowed,), {"flip": flip}
         )
@@ -381,6 +405,18 @@ class FederatedCells:
             return []
         if self._table.protocol == "noisy-counts":
             return self._by_histograms(candidates, criterion, exact(amount), allowed)
+        if self._table.protocol == "secure-sum":
+            offered = list_candidates(candidates, self._view)
+            mechanism = NoisyMaxShare(
+                criterion.spread, exact(amount), self._table.honest, criterion.rounded
+            )
+            asked = (candidates, criterion, amount, allowed)
+            what = f"which split ({criterion.name})"
+            places = self._vote("share_splits", asked, len(offered), mechanism, what)
+            return [
+                candidates.split(*offered[place], cell, self._view)
+                for cell, place in enumerate(places)
+            ]
         proposing = exact(amount) * PROPOSAL_SHARE
         self._charge([PermuteAndFlip(criterion.spread, proposing)], "which split, by each party")
         answers = self._ask(
@@ -403,6 +439,51 @@ class FederatedCells:
                 if turn == 0 or gain > best[cell][0]:
                     best[cell] = (gain, split)
         return [split for _, split in best]
+
+    def _vote(
+        self, question: str, asked: Any, options: int, mechanism: NoisyMaxShare, what: str
+    ) -> list[int]:
+        """Return for every cell the option with the largest noisy sum over the parties."""
+        if not len(self):
+            return []
+        if options > MOST_OPTIONS:
+            raise FederationError(f"parties choose among {MOST_OPTIONS} options at most")
+        table = self._table
+        while True:
+            self._charge([mechanism], f"{what}, from all parties' rows")
+            members, turn = table.parties, secrets.token_bytes(16)
+            given = (*asked, mechanism.honest, members, turn)
+            ballots = dict(self._ask(question, *given, check=lambda a: isinstance(a, int)))
+            chosen = self._count(ballots, options) if len(ballots) == len(members) else None
+            table._lines.forget(ballots)
+            if chosen is not None:
+                return chosen
+            # As for sums: without a member nothing can be read, and the others are asked again.
+            if len(table.parties) < max(table.least, 2):
+                raise FederationError("too few parties are left for a choice")
+
+    def _count(self, ballots: dict[str, int], options: int) -> list[int] | None:
+        """Deal, pass on what the parties open, and return what they chose; None after a loss."""
+        lines = self._table._lines
+        chosen: list[int] = []
+        for rows in batches(len(self), options):
+            given: dict[str, Any] = dict(
+                zip(ballots, deal(rows, options, len(ballots)), strict=True)
+            )
+            opened = np.zeros(0, dtype=np.uint64)
+            for size, mix in openings(rows, options):
+                words = lines.ask_all(
+                    "vote",
+                    places=ballots,
+                    each=given,
+                    check=_words_of(size),
+                )
+                if len(words) < len(ballots):
+                    return None
+                opened = open_sum([part for _, part in words], mix=mix)
+                given = dict.fromkeys(ballots, opened)
+            chosen += winners(opened, options).tolist()
+        return chosen
 
     def _by_histograms(
         self, candidates: Any, criterion: Criterion, amount: Amount, allowed: NDArray[np.bool_]
@@ -488,6 +569,13 @@ def _is_array(answer: Any, shape: tuple[int, ...], kind: type[np.generic]) -> bo
 def _counts_of(shape: tuple[int, ...]) -> Callable[[Any], bool]:
     def check(answer: Any) -> bool:
         return _is_array(answer, shape, np.int64) and bool((np.abs(answer) < 2**53).all())
+
+    return check
+
+
+def _words_of(size: int) -> Callable[[Any], bool]:
+    def check(answer: Any) -> bool:
+        return _is_array(answer, (size,), np.uint64)
 
     return check
 

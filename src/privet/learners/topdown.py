@@ -49,6 +49,8 @@ PAPER_THRESHOLDS, THRESHOLDS = 10, 31
 PAPER_GAIN, PAPER_ERROR = Fraction(1, 100), 0.1
 #: Parts of a level's budget for the gains, and for counts if there is a least weight.
 GAIN_SHARE, WEIGHT_SHARE = Fraction(1, 3), Fraction(1, 5)
+#: What a level has of the level above it: the paper's, and ours, which reaches deeper.
+PAPER_DECAY, DECAY = Fraction(1, 2), Fraction(3, 4)
 #: A gain is taken for real if it exceeds so many scales of its noise.
 CLEAR = Fraction(1, 2)
 #: No tree is deeper.
@@ -212,7 +214,7 @@ def _shares(depth: int, options: Options) -> list[Fraction]:
     if callable(options.budget):
         weights = [_weight(options.budget(level)) for level in range(1, depth + 1)]
     else:
-        weights = [Fraction(1, 2**level) for level in range(1, depth + 1)]
+        weights = [DECAY**level for level in range(1, depth + 1)]
     return [weight / sum(weights) for weight in weights]
 
 
@@ -268,7 +270,7 @@ def _published_share(depth: int, options: Options) -> Fraction:
     """Return the paper's B(depth)."""
     if callable(options.budget):
         return _weight(options.budget(depth))
-    return Fraction(1, options.max_nodes if options.budget == "uniform" else 2**depth)
+    return Fraction(1, options.max_nodes) if options.budget == "uniform" else PAPER_DECAY**depth
 
 
 def _published_leaf(amount: Amount, options: Options) -> Amount:

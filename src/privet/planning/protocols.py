@@ -13,7 +13,13 @@ from functools import lru_cache
 import numpy as np
 
 from privet.planning._checks import PlanError, positive, whole
-from privet.planning.selection import flip_loss, flip_tail, label_loss, normal_loss
+from privet.planning.selection import (
+    flip_loss,
+    flip_tail,
+    label_loss,
+    normal_loss,
+    shared_loss,
+)
 from privet.planning.topdown import noisy_counts_rows, split_rows
 
 #: The spread of rows x Gini impurity, ``n - sum n_c^2 / n``.
@@ -40,10 +46,11 @@ class Protocol:
     split_loss : float
         What one split loses in rows x Gini, expected, in the worst case.
     split_kind : str
-        ``"bound"``, or ``"estimate"``: normal, independent noise in the gains, and for LocalRNM
-        rows that are divided among the parties at random.
+        ``"bound"``, or ``"estimate"``: of LocalRNM and NoisyCounts with normal, independent noise
+        in the gains; of LocalRNM and secure sum for rows divided among the parties at random.
     label_loss : float
-        Bound on the rows that one leaf's label loses, expected.
+        Bound on the rows that one leaf's label loses, expected; of a secure sum with fewer honest
+        parties than parties, an estimate.
     rows_needed : float or None
         Rows with which a node's split is, with probability 0.95, within 0.05 of the best gain per
         row in ``4 q (1 - q)``: a bound for two classes (Lemmas 4 and 6). None: no guarantee exists.
@@ -87,7 +94,7 @@ def protocols(
     parties : int, default=1
     honest : int, optional
         For the secure sum: how many parties at least must stay and not collude; by default all.
-        Each adds one ``honest``-th of a discrete Laplace draw (Polya shares).
+        Each adds one ``honest``-th of the noise (Polya shares).
     zeta, failure : float
         For ``rows_needed``.
 
@@ -123,35 +130,39 @@ def protocols(
     if honest > parties:
         raise PlanError("there cannot be more honest parties than parties")
     most = max(1, math.ceil(bins) - 1)
-    found = [single]
-    for name, noises in ((SECURE, parties / honest), (NOISY, float(parties))):
-        # a side of a split adds up half of its feature's cells, on average
-        count = math.sqrt(2 * noises * max(bins / 2, 1)) * features / e
-        sums = math.ceil(noises)  # more shares than needed: bounded by whole draws
-        found.append(
-            Protocol(
-                name,
-                count,
-                math.sqrt(2 * noises) / f,
-                GAIN_SLOPE * count * normal_loss(candidates),
-                "estimate",
-                label_loss(classes, f, by="counts", parties=sums),
-                noisy_counts_rows(zeta, e, failure, candidates, sums, tables=features, bins=most),
-            )
-        )
+    secure = Protocol(
+        SECURE,
+        None,
+        None,
+        shared_loss(candidates, e, GINI_SPREAD, parties / honest),
+        "estimate",
+        shared_loss(classes, f, 1.0, parties / honest),
+        None,
+    )
+    # a side of a split adds up half of its feature's cells, on average
+    count = math.sqrt(2 * parties * max(bins / 2, 1)) * features / e
+    noisy = Protocol(
+        NOISY,
+        count,
+        math.sqrt(2 * parties) / f,
+        GAIN_SLOPE * count * normal_loss(candidates),
+        "estimate",
+        label_loss(classes, f, by="counts", parties=parties),
+        noisy_counts_rows(zeta, e, failure, candidates, parties, tables=features, bins=most),
+    )
     proposals = min(parties, candidates)
     count = math.sqrt(2 * parties) * 2 * proposals / e
     missed = GINI_SPREAD * 2 * parties / e * _all_miss(candidates, parties)
     local = Protocol(
         LOCAL,
         count,
-        found[-1].label_deviation,
+        noisy.label_deviation,
         missed + GAIN_SLOPE * count * normal_loss(proposals),
         "estimate",
-        found[-1].label_loss,
+        noisy.label_loss,
         None,
     )
-    return (*found[:2], local, found[2])
+    return single, secure, local, noisy
 
 
 @lru_cache

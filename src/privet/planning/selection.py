@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import lambertw, log_ndtr
+from scipy.special import gammainc, gammaincinv, lambertw, log_ndtr
 
 from privet.planning._checks import PlanError, positive, probability, whole
 from privet.planning.tails import sum_tail
@@ -182,6 +182,33 @@ def _worst_swap(parties: int, start: float) -> float:
     """Return the largest ``x P(sum of 2 k draws > x)`` over x >= start."""
     x = start + np.linspace(0, 8 * math.sqrt(parties), 4001)
     return float((x * sum_tail(2 * parties, x)).max()) * (1 + 1e-5)
+
+
+def shared_loss(candidates: int, epsilon: float, spread: float = 1.0, shares: float = 1.0) -> float:
+    """Return what a choice among parties loses, expected, if the others are all as far behind.
+
+    Of permute-and-flip with the noise of several parties: ``shares`` times as many as make the
+    noise that is needed. With 1 it is :func:`flip_loss`.
+
+    Examples
+    --------
+    >>> shared_loss(100, 1.0) == flip_loss(100, 1.0) < shared_loss(100, 1.0, shares=2.0)
+    True
+    """
+    candidates, shares = whole(candidates, "candidates"), positive(shares, "shares")
+    scale = positive(spread, "the spread") / positive(epsilon, "epsilon")
+    return scale * (_worst_flip(candidates) if shares == 1 else _worst_share(candidates, shares))
+
+
+@lru_cache
+def _worst_share(candidates: int, shares: float) -> float:
+    """Return the largest ``g P(another wins)`` with gamma noise of a shape, others g behind."""
+    others = candidates - 1
+    noise = gammaincinv(shares, (np.arange(2_000) + 0.5) / 2_000)
+    gaps = np.linspace(0.02, math.log(candidates) + 3 * shares + 5, 400)
+    with np.errstate(divide="ignore"):
+        wins = np.exp(others * np.log(gammainc(shares, noise + gaps[:, None]))).mean(axis=1)
+    return float((gaps * (1 - wins)).max())
 
 
 @lru_cache

@@ -1,5 +1,6 @@
 """Noise, mechanisms, budgets and books. Knows nothing of tables or trees."""
 
+from privet.privacy.blind_choice import Ballot, batches, deal, openings, winners
 from privet.privacy.budget import ADJACENCY, REPLACE_ONE_FACTOR, Budget, Cost, exact, zcdp_epsilon
 from privet.privacy.coins import Coins
 from privet.privacy.ledger import Entry, Ledger, Scopes
@@ -11,6 +12,7 @@ from privet.privacy.mechanisms import (
     GridExponential,
     JointQuantiles,
     LaplaceShare,
+    NoisyMaxShare,
     PermuteAndFlip,
     Quantiles,
     Released,
@@ -27,6 +29,7 @@ from privet.privacy.store import Draw, LedgerStore, Reservation
 __all__ = [
     "ADJACENCY",
     "REPLACE_ONE_FACTOR",
+    "Ballot",
     "Budget",
     "Coins",
     "Cost",
@@ -42,6 +45,7 @@ __all__ = [
     "Ledger",
     "LedgerStore",
     "Noise",
+    "NoisyMaxShare",
     "PermuteAndFlip",
     "Quantiles",
     "Released",
@@ -53,10 +57,14 @@ __all__ = [
     "SeededNoise",
     "TopOf",
     "WholeTree",
+    "batches",
+    "deal",
     "exact",
     "noise_for",
     "noise_of",
     "open_sum",
+    "openings",
     "spread_of",
+    "winners",
     "zcdp_epsilon",
 ]

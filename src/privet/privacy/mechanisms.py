@@ -22,7 +22,10 @@ from numpy.typing import NDArray
 from privet.errors import BudgetError
 from privet.privacy.budget import Amount, Budget, Cost, exact
 from privet.privacy.noise import Noise
-from privet.privacy.polya import draw_shares
+from privet.privacy.polya import draw_polya, draw_shares
+
+#: Most steps that a record's change is divided into where parties choose together.
+_FINEST = 2**10
 
 #: Integers computed from the data. They never leave the room.
 Exact = NewType("Exact", NDArray[np.int64])
@@ -164,6 +167,71 @@ class LaplaceShare:
         rate = Fraction(self.epsilon) / Fraction(self.sensitivity)
         shares = noise.draw(partial(draw_shares, exact.size, rate, self.honest))
         return np.asarray(exact + shares.reshape(exact.shape))
+
+
+@dataclass(frozen=True)
+class NoisyMaxShare:
+    """A share of one-sided geometric noise on scores of which only the largest sum is found.
+
+    With scores on a coarse grid of whole steps, ``honest`` shares make geometric noise: report
+    noisy max with it is permute-and-flip on that grid; epsilon-DP (docs/proofs/federation.md).
+
+    Parameters
+    ----------
+    spread : int
+        Bound on how far apart the changes of two sums are when one record is added.
+    epsilon : Fraction
+        The cost, if at least ``honest`` parties add their share and only the choice is seen.
+    honest : int
+        How many shares make the noise.
+    rounded : bool, default=False
+        Whether changes lie anywhere in an interval of the spread's length, not between nothing and
+        the spread; one more step is then counted.
+    """
+
+    spread: int
+    epsilon: Amount
+    honest: int
+    rounded: bool = False
+
+    name = "permute-and-flip among parties"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact(self.epsilon))
+        if self.honest < 1:
+            raise BudgetError("at least one party must be honest")
+
+    @property
+    def cost(self) -> Cost:
+        """What one record pays."""
+        return Cost.pure(self.epsilon)
+
+    @property
+    def unit(self) -> int:
+        """How many units of the scores make one step: a step is small against the noise."""
+        finest = _FINEST if self.epsilon == math.inf else min(_FINEST, math.ceil(8 * self.epsilon))
+        wanted = 1 << (max(finest, 16 if self.rounded else 1) - 1).bit_length()
+        return max(1, self.spread // wanted)
+
+    @property
+    def rate(self) -> Fraction:
+        """Of the noise, per step; for a finite epsilon."""
+        steps = -(-self.spread // self.unit) + (self.rounded and self.unit > 1)
+        return Fraction(self.epsilon) / steps
+
+    def release(self, scores: Exact, noise: Noise) -> NDArray[np.int64]:
+        """Return the scores in steps with this party's share of the noise: not to be seen."""
+        steps = np.asarray(scores, dtype=np.int64) // self.unit
+        if self.epsilon == math.inf:
+            return steps
+        shares = noise.draw(partial(draw_polya, steps.size, self.rate, self.honest))
+        return np.asarray(steps + shares.reshape(steps.shape))
+
+    def bonus(self, masses: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what public measures are worth, in steps: as in the exponential mechanism."""
+        if self.epsilon == math.inf:
+            return np.zeros_like(masses)
+        return np.rint(np.log(masses) / float(self.rate)).astype(np.int64)
 
 
 def noise_for(

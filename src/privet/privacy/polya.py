@@ -37,17 +37,29 @@ class Bits(Protocol):
 
 def draw_shares(size: int, rate: Fraction, honest: int, source: Bits) -> NDArray[np.int64]:
     """Return shares of discrete Laplace noise of a rate, of which ``honest`` make one noise."""
-    return np.array(
-        [draw_polya(rate, honest, source) - draw_polya(rate, honest, source) for _ in range(size)],
-        dtype=np.int64,
-    )
+    more = draw_polya(size, rate, honest, source)
+    return more - draw_polya(size, rate, honest, source)
 
 
-def draw_polya(rate: Fraction, honest: int, source: Bits) -> int:
-    """Return a Polya variable, exactly."""
-    digits, count = _DIGITS, 128
-    uniform = source.bits(count)
+def draw_polya(size: int, rate: Fraction, honest: int, source: Bits) -> NDArray[np.int64]:
+    """Return Polya variables, exactly; ``honest`` of them make a geometric one."""
+    words = source.bits(64 * size).to_bytes(8 * size, "little")
+    uniform = np.frombuffer(words, dtype="<u8")
+    # A number in [u, u + 1) / 2^64 is surely in a step whose ends are at u + 1 or above and at u or
+    # below; the few others need more bits.
+    highs, lows = _edges(rate, honest)
+    found = np.searchsorted(highs, uniform, side="right")
+    unsure = (found == len(highs)) | (uniform < lows[np.minimum(found, len(highs) - 1)])
+    for place in np.flatnonzero(unsure).tolist():
+        found[place] = _finish(int(uniform[place]), rate, honest, source)
+    return found.astype(np.int64)
+
+
+def _finish(uniform: int, rate: Fraction, honest: int, source: Bits) -> int:
+    """Return the variable whose uniform number begins with 64 bits."""
+    digits, count = _DIGITS, 64
     while True:
+        uniform, count = (uniform << count) | source.bits(count), 2 * count
         steps, error = _steps(rate, honest, digits)
         # The number lies in [uniform, uniform + 1) / 2^count, a step within its error.
         scaled = uniform * 10**digits
@@ -57,8 +69,21 @@ def draw_polya(rate: Fraction, honest: int, source: Bits) -> int:
             high = (steps[place] - error) << count
             if low <= scaled and scaled + 10**digits <= high:
                 return place
-        uniform, count = (uniform << count) | source.bits(count), 2 * count
         digits *= 2
+
+
+@lru_cache(maxsize=64)
+def _edges(rate: Fraction, honest: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return in units of 2^-64 where each step ends at the least, and where it begins at most."""
+    steps, error = _steps(rate, honest, _DIGITS)
+    unit = 10**_DIGITS
+    highs = [max(((step - error) << 64) // unit, 0) for step in steps]
+    lows = [0, *(-((-(step + error) << 64) // unit) for step in steps[:-1])]
+    most = 2**64 - 1
+    return (
+        np.array([min(high, most) for high in highs], dtype=np.uint64),
+        np.array([min(low, most) for low in lows], dtype=np.uint64),
+    )
 
 
 @lru_cache(maxsize=16)

@@ -11,6 +11,7 @@ Keys and masks come from the ``cryptography`` library (``pip install privet[fede
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -36,6 +37,7 @@ class Seat:
         self._roster: dict[str, bytes] | None = None
         self._shared: dict[str, bytes] = {}
         self._rounds: set[bytes] = set()
+        self._common: bytes | None = None
 
     @property
     def public_key(self) -> bytes:
@@ -67,7 +69,52 @@ class Seat:
                 secret = self._private.exchange(X25519PublicKey.from_public_bytes(key))
                 self._shared[name] = HKDF(hashes.SHA256(), 32, None, b"privet masks").derive(secret)
 
-    def mask(self, members: Sequence[str], turn: bytes, size: int) -> NDArray[np.uint64]:
+    def seal(self) -> dict[str, bytes]:
+        """Return a key for all parties, sealed for each of the others; made by the first of them.
+
+        The others have nothing to seal. The key hides from whoever passes words on what is meant
+        for the parties alone (:meth:`hide`).
+        """
+        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+        if not self._shared or self.name > min(self._shared):
+            return {}
+        if self._common is None:
+            self._common = secrets.token_bytes(32)
+        # A sealing key seals nothing but this one key: a nonce has nothing to keep apart.
+        return {
+            other: ChaCha20Poly1305(self._sealing(other)).encrypt(bytes(12), self._common, None)
+            for other in sorted(self._shared)
+        }
+
+    def unseal(self, sealed: Mapping[str, bytes]) -> None:
+        """Read the key that the first party sealed, once."""
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+        if self._common is not None:
+            return
+        try:
+            cipher = ChaCha20Poly1305(self._sealing(min(self._shared)))
+            self._common = cipher.decrypt(bytes(12), sealed[self.name], None)
+        except (InvalidTag, KeyError, TypeError, ValueError):
+            raise FederationError("this is not what the first party sealed") from None
+
+    def _sealing(self, other: str) -> bytes:
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        return HKDF(hashes.SHA256(), 32, None, b"privet sealing").derive(self._shared[other])
+
+    def hide(self, turn: bytes, size: int) -> NDArray[np.uint64]:
+        """Return the words of a round that all parties know, and nobody else."""
+        if self._common is None:
+            raise FederationError("this party has no key in common with the others")
+        return key_stream(self._common, hashlib.sha256(turn).digest()[:16], size)
+
+    def mask(
+        self, members: Sequence[str], turn: bytes, size: int, *, mix: bool = False
+    ) -> NDArray[np.uint64]:
         """Return this party's mask of a round, which no other round will have.
 
         Parameters
@@ -78,9 +125,9 @@ class Seat:
             What the round is called; used once.
         size : int
             How many numbers are hidden.
+        mix : bool, default=False
+            Whether the masks cancel by XOR, not by sums.
         """
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
-
         if turn in self._rounds:
             raise FederationError("this round was answered before; its mask hides nothing twice")
         others = set(members) - {self.name}
@@ -92,15 +139,25 @@ class Seat:
         nonce = hashlib.sha256(text).digest()[:16]
         total = np.zeros(size, dtype=np.uint64)
         for other in sorted(others):
-            cipher = Cipher(algorithms.ChaCha20(self._shared[other], nonce), mode=None)
-            stream = np.frombuffer(cipher.encryptor().update(bytes(8 * size)), dtype="<u8")
-            total = total + stream if self.name < other else total - stream
+            stream = key_stream(self._shared[other], nonce, size)
+            if mix:
+                total = total ^ stream
+            else:
+                total = total + stream if self.name < other else total - stream
         return total
 
 
-def open_sum(masked: Sequence[NDArray[np.uint64]]) -> NDArray[np.int64]:
-    """Return the sum that the members of a round hid."""
+def key_stream(key: bytes, nonce: bytes, size: int) -> NDArray[np.uint64]:
+    """Return so many words of ChaCha20."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
+    cipher = Cipher(algorithms.ChaCha20(key, nonce), mode=None)
+    return np.frombuffer(cipher.encryptor().update(bytes(8 * size)), dtype="<u8")
+
+
+def open_sum(masked: Sequence[NDArray[np.uint64]], *, mix: bool = False) -> NDArray[np.uint64]:
+    """Return the sum, or the XOR, that the members of a round hid."""
     total = np.zeros_like(masked[0])
     for part in masked:
-        total = total + part
-    return total.view(np.int64)
+        total = total ^ part if mix else total + part
+    return total

@@ -31,6 +31,7 @@ from privet.errors import (
     SchemaError,
 )
 from privet.privacy import (
+    Ballot,
     Budget,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -41,6 +42,7 @@ from privet.privacy import (
     LaplaceShare,
     Ledger,
     Noise,
+    NoisyMaxShare,
     PermuteAndFlip,
     Quantiles,
     Released,
@@ -83,6 +85,9 @@ _SELECTIONS: dict[str, type[PermuteAndFlip | Exponential | ReportNoisyMax]] = {
     "exponential": Exponential,
     "rnm": ReportNoisyMax,
 }
+
+#: So many steps below all others is a split that may not be chosen.
+NEVER = 2**42
 
 #: What a question may cost, in the budget's own amounts: one for all cells, or one for each.
 Amounts = Amount | Sequence[Amount]
@@ -414,6 +419,81 @@ class Cells:
             rows = zip(mechanisms, exact_counts, strict=True)
             noisy = np.array([one.release(Exact(row), room.noise) for one, row in rows])
         return np.asarray(noisy.ravel().astype(np.int64).view(np.uint64) + mask)
+
+    def share_labels(
+        self, amount: Amount, honest: int, seat: Seat, members: Sequence[str], turn: bytes
+    ) -> Ballot:
+        """Return this party's part in choosing a frequent class for every cell.
+
+        Parameters
+        ----------
+        amount : amount
+            What it may cost, in epsilon.
+        honest, seat, members, turn
+            As for :meth:`share_class_counts`.
+
+        Privacy
+        -------
+        A record raises one of the sums by one. Each party adds a share of geometric noise; which
+        sum is largest is all that anyone sees, and costs the amount if at least ``honest`` parties
+        add their share (docs/proofs/federation.md).
+        """
+        self._need_classes()
+        mechanism = NoisyMaxShare(1, exact(amount), honest)
+        self._charge_choice(mechanism, members, "which class, with other parties")
+        room = _rooms[self._table]
+        counts = room.engine.class_counts(_assignments[self])
+        noisy = mechanism.release(Exact(counts), room.noise)
+        return Ballot(noisy, np.zeros_like(noisy), seat, members, turn)
+
+    def share_splits(
+        self,
+        candidates: Candidates,
+        criterion: Criterion,
+        amount: Amount,
+        allowed: NDArray[np.bool_],
+        honest: int,
+        seat: Seat,
+        members: Sequence[str],
+        turn: bytes,
+    ) -> Ballot:
+        """Return this party's part in choosing a split for every cell.
+
+        Parameters
+        ----------
+        candidates, criterion, amount, allowed
+            As for :meth:`choose_splits`, with one amount.
+        honest, seat, members, turn
+            As for :meth:`share_class_counts`.
+
+        Privacy
+        -------
+        A record changes the losses of one party, hence the sums over parties as it changes the
+        losses of one table: the criterion's spread. Noise and cost as for :meth:`share_labels`
+        (docs/proofs/federation.md).
+        """
+        self._need_classes()
+        self._target_steps(criterion)
+        if allowed.shape != (len(self), len(self.schema.names)) or not allowed.any(axis=1).all():
+            raise ValueError("every cell needs at least one feature that it may use")
+        mechanism = NoisyMaxShare(criterion.spread, exact(amount), honest, criterion.rounded)
+        self._charge_choice(mechanism, members, f"which split ({criterion.name}), with others")
+        room, view = _rooms[self._table], _assignments[self].view
+        found = [losses for losses, _ in self._losses(candidates, criterion)]
+        noisy = mechanism.release(Exact(-np.concatenate(found)), room.noise)
+        owners = [feature for feature, _ in list_candidates(candidates, view)]
+        masses = np.array([candidates.mass(feature, view) for feature in owners])
+        public = np.where(allowed[:, owners], mechanism.bonus(masses), -NEVER)
+        return Ballot(noisy, public, seat, members, turn)
+
+    def _charge_choice(
+        self, mechanism: NoisyMaxShare, members: Sequence[str], question: str
+    ) -> None:
+        if self._budget.accountant != "pure":
+            raise BudgetError("shares of noise need a pure budget")
+        if len(set(members)) < max(mechanism.honest, 2):
+            raise FederationError("a round needs at least as many members as honest parties")
+        self._charge([mechanism], question)
 
     def choose_labels(self, amount: Amount) -> list[int]:
         """Return for every cell a class that is frequent there, by its place in the schema.
