@@ -28,6 +28,7 @@ from privet.criteria import Criterion
 from privet.errors import BudgetError, FederationError
 from privet.federation.parties import Link, LocalLink, Lost, Party
 from privet.privacy import (
+    MOST_OPTIONS,
     Budget,
     DiscreteLaplace,
     LaplaceShare,
@@ -43,7 +44,6 @@ from privet.privacy import (
     openings,
     winners,
 )
-from privet.privacy.blind_choice import MOST_OPTIONS
 from privet.privacy.budget import Amount
 from privet.schema import Schema
 from privet.tables import Multiway, Split, View, list_candidates

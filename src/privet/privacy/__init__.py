@@ -1,6 +1,13 @@
 """Noise, mechanisms, budgets and books. Knows nothing of tables or trees."""
 
-from privet.privacy.blind_choice import Ballot, batches, deal, openings, winners
+from privet.privacy.blind_choice import (
+    MOST_OPTIONS,
+    Ballot,
+    batches,
+    deal,
+    openings,
+    winners,
+)
 from privet.privacy.budget import ADJACENCY, REPLACE_ONE_FACTOR, Budget, Cost, exact, zcdp_epsilon
 from privet.privacy.coins import Coins
 from privet.privacy.ledger import Entry, Ledger, Scopes
@@ -28,6 +35,7 @@ from privet.privacy.store import Draw, LedgerStore, Reservation
 
 __all__ = [
     "ADJACENCY",
+    "MOST_OPTIONS",
     "REPLACE_ONE_FACTOR",
     "Ballot",
     "Budget",
