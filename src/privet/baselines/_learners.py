@@ -27,10 +27,11 @@ from privet.learners._growth import (
     grow,
     trees_of,
 )
+from privet.learners._views import even_view
 from privet.learners.whole_trees import COUNT_SHARE, less
 from privet.privacy.budget import Amount
 from privet.privacy.coins import Coins
-from privet.schema import Numeric, Schema
+from privet.schema import Schema
 from privet.tables import Binary, Cells, Multiway, PrivateTable, Split, View
 from privet.tree import Tree
 
@@ -226,20 +227,6 @@ def bdpt_amounts(amount: Amount, depth: int) -> list[Amount]:
 
 
 # What is seen, and where trees start
-
-
-def even_view(schema: Schema, steps: int) -> View:
-    """Return the view in which every number is divided into so many equal intervals."""
-    inner = np.arange(1, steps) / steps
-    return View(
-        schema,
-        tuple(
-            tuple(np.unique(feature.low + (feature.high - feature.low) * inner).tolist())
-            if isinstance(feature, Numeric)
-            else None
-            for feature in schema.features.values()
-        ),
-    )
 
 
 def two_ways(view: View) -> Binary:

@@ -57,6 +57,23 @@ def make_view(
     return View(schema, tuple(cuts))
 
 
+def even_view(schema: Schema, steps: int) -> View:
+    """Return the view in which every number is divided into so many equal intervals.
+
+    Fewer, where bounds are too close for that.
+    """
+    inner = np.arange(1, steps) / steps
+    cuts: list[tuple[float, ...] | None] = []
+    for feature in schema.features.values():
+        if not isinstance(feature, Numeric):
+            cuts.append(None)
+            continue
+        points = np.unique(feature.low + (feature.high - feature.low) * inner)
+        inside = (points > feature.low) & (points < feature.high)
+        cuts.append(tuple(points[inside].tolist()))
+    return View(schema, tuple(cuts))
+
+
 def scale_cuts(feature: Numeric, grid: int, halvings: int = HALVINGS) -> tuple[float, ...]:
     """Return cuts at several scales: even steps, halvings towards the ends and towards zero."""
     low, high = feature.low, feature.high

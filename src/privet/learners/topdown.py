@@ -27,9 +27,10 @@ from privet.learners._assembly import (
     without_dead_ends,
     without_needless,
 )
+from privet.learners._views import even_view
 from privet.learners.whole_trees import COUNT_SHARE, less
 from privet.privacy.budget import Amount
-from privet.schema import Categorical, Schema
+from privet.schema import Schema
 from privet.tables import (
     Binary,
     Branch,
@@ -303,16 +304,7 @@ def _limits(
 
 def make_view(schema: Schema, thresholds: int) -> View:
     """Return the view with evenly spaced cuts between the bounds of every number."""
-    steps = np.arange(1, thresholds + 1) / (thresholds + 1)
-    cuts: list[tuple[float, ...] | None] = []
-    for feature in schema.features.values():
-        if isinstance(feature, Categorical):
-            cuts.append(None)
-            continue
-        points = np.unique(feature.low + (feature.high - feature.low) * steps)
-        inside = (points > feature.low) & (points < feature.high)
-        cuts.append(tuple(points[inside].tolist()))
-    return View(schema, tuple(cuts))
+    return even_view(schema, thresholds + 1)
 
 
 def make_candidates(view: View, *, missing: bool) -> Binary:
