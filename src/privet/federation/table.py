@@ -65,7 +65,9 @@ class FederatedTable:
     parties : sequence of Party or Link
         Who holds the rows. All have the same schema; a record is in one of them.
     protocol : {"secure-sum", "local-rnm", "noisy-counts"}, default="secure-sum"
-        How answers are put together.
+        How answers are put together. ``secure-sum`` is as accurate as one table; it assumes that
+        all follow the protocol and that the coordinator, who makes this table, pools what it
+        knows with no party. The others assume nothing.
     honest : int, optional
         For ``secure-sum``: how many parties add their noise for sure. Privacy holds if at least so
         many do; fewer honest ones assumed is more noise. All of them if None.
