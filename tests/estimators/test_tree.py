@@ -237,6 +237,18 @@ class TestRules:
         plan = make_plan(narrow, 50_000, Fraction(1), None, Fraction(0), Budget(1.0))
         assert all(block.width is None for block in plan.blocks)
 
+    @pytest.mark.parametrize(
+        ("rows", "max_depth", "depths"),
+        [(1_000, None, [2]), (3_000, None, [2, 2]), (6_000, None, [2] * 3), (10**5, None, [2] * 4),
+         (10**5, 4, [2, 2]), (10**5, 3, [2, 1]), (10**5, 1, [1])],
+    )  # fmt: skip
+    def test_without_blocks_of_depth_three_there_are_more_of_them(self, rows, max_depth, depths):
+        features = {f"x{j}": Numeric(0, 1) for j in range(784)}
+        schema = Schema(features, target="y", classes=range(10))
+        plan = make_plan(schema, rows, Fraction(1), max_depth, Fraction(0), Budget(1.0))
+        assert [block.depth for block in plan.blocks] == depths
+        assert (plan.quantiles or 0) + sum(block.amount for block in plan.blocks) == 1
+
     def test_beyond_a_million_rows_the_blocks_stay_as_they_are(self):
         schema = Schema({f"x{j}": Numeric(0, 1) for j in range(14)}, target="y", classes=[0, 1])
         million, ten = (

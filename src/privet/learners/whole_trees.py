@@ -143,14 +143,19 @@ def make_plan(
         quantiles = amount * QUANTILE_SHARE
         amount -= quantiles
         grid //= 2
-    depths = block_depths(mass, max_depth)
-    shares = block_shares(depths)
     sizes = most_tests(schema, grid, quantiles=quantiles is not None)
     classes = len(schema.classes or ())
-    blocks = tuple(
-        affordable(Block(depth, amount * share), n_rows, sizes, classes, mass)
-        for depth, share in zip(depths, shares, strict=True)
-    )
+
+    def blocks_of(depths: tuple[int, ...]) -> tuple[Block, ...]:
+        return tuple(
+            affordable(Block(depth, amount * share), n_rows, sizes, classes, mass)
+            for depth, share in zip(depths, block_shares(depths), strict=True)
+        )
+
+    wanted = block_depths(mass, max_depth)
+    blocks = blocks_of(wanted)
+    if wanted[0] == 3 and all(block.depth < 3 for block in blocks):
+        blocks = blocks_of(shallow_depths(mass, max_depth))
     return Plan(quantiles, grid, blocks, leaves)
 
 
@@ -166,10 +171,20 @@ def block_depths(
         depths = (3, 3)
     else:
         depths = (3, 3, 3)
-    if max_depth is None:
-        return depths
     if max_depth == 4 and mass >= 1_500:
         return (3, 1)
+    return _limited(depths, max_depth)
+
+
+def shallow_depths(mass: float, max_depth: int | None) -> tuple[int, ...]:
+    """Return the depths where no block of depth 3 is affordable: more blocks of four leaves."""
+    number = 1 + (mass >= 2_000) + (mass >= 5_000) + (mass >= 50_000)
+    return _limited((2,) * number, max_depth)
+
+
+def _limited(depths: tuple[int, ...], max_depth: int | None) -> tuple[int, ...]:
+    if max_depth is None:
+        return depths
     allowed, left = [], max_depth
     for depth in depths:
         if left > 0:
