@@ -47,6 +47,8 @@ from _report import command, machine, table, versions
 NAME = "topdown"
 PARTIES, NODES = 4, 512
 ALPHAS = tuple(2.0**power for power in range(-3, 10))
+#: Beyond the paper's, to see whether all models reach the tree without noise in the end.
+LARGER_ALPHAS = (2.0**12, 2.0**15)
 NO_NOISE = math.inf
 
 #: The sets, with the cuts of a number (section 4 and appendix A.6).
@@ -259,6 +261,10 @@ def fits_of(job: Job) -> Iterator[Fit]:
         for models in (quick, PROTOCOLS):  # what takes long comes last
             for alpha in ALPHAS:
                 for model in models:
+                    yield Fit(part, name, model, alpha, "", {})
+        if job.repeat == 0:
+            for alpha in LARGER_ALPHAS:
+                for model in PRIVATE:
                     yield Fit(part, name, model, alpha, "", {})
     elif part == "figure 1":
         for alpha in FRACTION_ALPHAS:
@@ -887,7 +893,7 @@ def divisions(results: Results) -> list[str]:
     ]
 
 
-SHOWN_GAPS = (0.125, 1.0, 8.0, 64.0, 512.0)
+SHOWN_GAPS = (0.125, 1.0, 8.0, 64.0, 512.0, *LARGER_ALPHAS)
 
 
 def convergence(results: Results) -> tuple[list[str], list[tuple[str, str, Number, Number]]]:
@@ -903,7 +909,7 @@ def convergence(results: Results) -> tuple[list[str], list[tuple[str, str, Numbe
     text = [
         "## Convergence: the tree without noise less the private tree\n",
         f"In points. Without noise: `TopDownClassifier(epsilon=inf, max_nodes={NODES})` with the "
-        "same cuts.\n",
+        "same cuts. The last two alphas are not in the paper, and measured on one split.\n",
         table(["set", "alpha", *(f"{alpha:g}" for alpha in SHOWN_GAPS)], lines),
     ]
     return (text if last else []), last
@@ -1203,10 +1209,10 @@ def verdicts(results: Results, parts: dict[str, Any]) -> list[str]:
         worst = max(chosen, key=lambda each: each[2].mean, default=None)
         if worst:
             words = (
-                "nearer at alpha 512 than at 0.125 in "
+                f"nearer at alpha {LARGER_ALPHAS[-1]:g} than at 0.125 in "
                 f"{sum(abs(end.mean) < abs(start.mean) for _, _, end, start in chosen)} of "
-                f"{len(chosen)} combinations of set and model; at alpha 512 more than one point "
-                f"below it in {len(far)}"
+                f"{len(chosen)} combinations of set and model; there more than one point below it "
+                f"in {len(far)}"
                 + (f" ({', '.join(sorted({each[0] for each in far}))})" if far else "")
                 + f"; lowest: {worst[0]}, {LABELS[worst[1]]} "
                 f"({-100 * worst[2].mean:+.2f} points)"
@@ -1221,10 +1227,14 @@ def verdicts(results: Results, parts: dict[str, Any]) -> list[str]:
     if points:
         lines.append(
             ["secure sum within one standard error of the single machine at every alpha",
-             f"at {near} of {points} points; within the standard error of the difference at {one}, "
-             f"within two of them at {two} (of two equal laws about {0.62 * points:.0f} and "
-             f"{0.88 * points:.0f})",
+             f"at {near} of {points} points",
              "yes" if near == points else "**no**"]
+        )  # fmt: skip
+        lines.append(
+            ["secure sum no farther from the single machine than chance puts it",
+             f"within one standard error of the difference at {one} of {points} points, within two "
+             f"at {two}; of two equal laws about {0.626 * points:.0f} and {0.884 * points:.0f}",
+             "yes" if one >= 0.55 * points and two >= 0.84 * points else "**no**"]
         )  # fmt: skip
     tests, equal, seeded = parts["processes"]
     if tests:
