@@ -22,6 +22,7 @@ from privet import (
     PrivacyLeakWarning,
     PrivateTable,
     Schema,
+    Tree,
 )
 from privet.errors import BudgetError, DataError, PublishedCostWarning
 from privet.learners import forests
@@ -94,13 +95,42 @@ def test_the_ledger_has_the_plan(partition):
     assert len(entries) == (5 if partition else 20)
     leaf = [e["epsilon"] for e in entries if e["question"] == "how many records of each class"]
     assert leaf == [each / 2] * (1 if partition else 4)
-    assert {e["epsilon"] for e in entries if "class" not in e["question"]} == {each / 8}
+    # Level 1 has 1.15 times what level 0 has; of each, two thirds choose the feature.
+    levels = [each / 2 * part / 2.15 for part in (1, 1.15)]
+    planned = [level * share for level in levels for share in (2 / 3, 1 / 3)]
+    asked = [e["epsilon"] for e in entries if "class" not in e["question"]]
+    assert asked == pytest.approx(planned * (1 if partition else 4))
     assert model.privacy_.epsilon == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "epsilon", "trees"),
+    [(0, 1.0, 1), (39_999, 1.0, 1), (40_000, 1.0, 2), (4_000, 10.0, 2), (10**6, 1.0, 5),
+     (3_500, math.inf, 3)],
+)  # fmt: skip
+def test_the_number_of_trees_goes_by_rows_and_epsilon(rows, epsilon, trees):
+    assert forests.trees_for(rows, epsilon) == trees
+
+
+@pytest.mark.parametrize(("given", "counted"), [({}, True), ({"n_rows": 10_000}, False)])
+def test_the_rows_that_decide_how_many_trees_are_paid_for_or_declared(given, counted):
+    X, y = data(300, CLASSES)
+    model = DiPriMeForestClassifier(10.0, CLASSES, max_depth=2, random_state=0, **given).fit(X, y)
+    assert counted == any(e["question"] == "how many records" for e in model.privacy_.entries)
+    assert isinstance(model.predictor_, Tree) == counted  # 300 rows are too few for two trees
+    assert model.privacy_.epsilon == pytest.approx(10.0)
+
+
+def test_a_number_has_three_trees():
+    X, y = data(300, NUMBER)
+    model = DiPriMeForestRegressor(10.0, NUMBER, max_depth=2, random_state=0).fit(X, y)
+    assert len(model.predictor_.trees) == 3
+    assert all(e["question"] != "how many records" for e in model.privacy_.entries)
 
 
 def test_it_learns():
     X, y = data(6_000, CLASSES)
-    model = DiPriMeForestClassifier(4.0, CLASSES, random_state=0).fit(X, y)
+    model = DiPriMeForestClassifier(4.0, CLASSES, n_estimators=3, random_state=0).fit(X, y)
     assert isinstance(model.predictor_, Ensemble)
     assert np.mean(model.predict(X) == y) > 0.85
     shares = model.predict_proba(X)
@@ -238,6 +268,7 @@ def test_published_costs_what_the_ledger_says():
         1.0, CLASSES, variant="uniform", max_depth=2, calibration="published", random_state=0
     )
     assert uniform.fit(X, y).privacy_.epsilon == 1.0
+    assert len(uniform.predictor_.trees) == 10  # the paper's, not what the rows would make it
 
 
 def test_published_means_have_no_price_and_mark_the_model():
@@ -287,6 +318,7 @@ def test_targets_beyond_the_bounds_are_clipped_and_missing_ones_refused():
         ({"calibration": "paper"}, "calibration"),
         ({"n_estimators": 0}, "n_estimators"),
         ({"n_estimators": 2.5}, "n_estimators"),
+        ({"n_estimators": "many"}, "n_estimators"),
         ({"max_depth": 13}, "max_depth"),
         ({"max_depth": "deep"}, "max_depth"),
         ({"max_features": 0}, "max_features"),
@@ -321,12 +353,14 @@ def test_poisoned_rows_move_no_more_votes_than_they_are():
 
 
 def test_votes_are_refused_where_a_row_may_change_every_tree():
-    X, y = data(200, CLASSES)
+    X, y = data(3_000, CLASSES)
     for given, words in (
-        ({"partition": False, "max_depth": 2}, "partition"),
-        ({}, "depth"),
+        ({"partition": False, "n_estimators": 3, "max_depth": 2}, "partition"),
+        ({"n_estimators": 3}, "how deep"),
+        ({"epsilon": 500.0, "max_depth": 2}, "how many trees"),
         ({"n_estimators": 1, "max_depth": 2}, "several trees"),
     ):
-        forest = DiPriMeForestClassifier(1.0, CLASSES, random_state=0, **given).fit(X, y)
+        usual = {"epsilon": 1.0, "schema": CLASSES, "random_state": 0}
+        forest = DiPriMeForestClassifier(**{**usual, **given}).fit(X, y)
         with pytest.raises(NoGuarantee, match=words):
             forest_votes(forest, X)

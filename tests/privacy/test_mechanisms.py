@@ -411,6 +411,17 @@ class TestDrawStretch:
                 found = Fraction(self.first_uniform(scores, lengths, rate, stretch), 2**64)
                 assert abs(found - shares[stretch - 1]) <= Fraction(1, 2**64)
 
+    def test_rows_are_drawn_as_if_each_were_alone(self, generator):
+        for _ in range(50):
+            shape = int(generator.integers(1, 6)), int(generator.integers(1, 9))
+            scores, lengths = generator.integers(-40, 1, shape), generator.integers(0, 4, shape)
+            lengths[:, int(generator.integers(shape[1]))] += 1
+            numbers = [4 * int(number) for number in generator.integers(0, 2**62, shape[0])]
+            rows = zip(scores, lengths, numbers, strict=True)
+            alone = [draw_stretch(*row, Fraction(1, 9), Script(number)) for *row, number in rows]
+            together = module.draw_stretches(scores, lengths, Fraction(1, 9), Script(*numbers))
+            assert list(together) == alone
+
     def test_rational_weights(self):
         """With equal scores the law is lengths / total, also in the last bit."""
         lengths = np.array([1, 0, 3, 2, 0])

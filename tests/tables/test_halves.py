@@ -12,7 +12,7 @@ from privet import Budget, Categorical, Numeric, PrivateTable, Schema
 from privet.criteria import SAD, Gini, Max
 from privet.errors import BudgetError, DataError
 from privet.tables import Axis, View
-from privet.tables.halves import UNIT, halving_losses, halving_spread
+from privet.tables.halves import UNIT, halving_losses, halving_spread, ways_to_halve
 
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
 CRITERIA = [Max(), Gini(), SAD(4)]
@@ -105,6 +105,37 @@ def table_of(x, c, y, seed, epsilon=1.0):
         np.array([[a, b] for a, b in zip(x, c, strict=True)], object),
         y, SCHEMA, Budget(epsilon), random_state=seed,
     )  # fmt: skip
+
+
+def test_ways_to_halve_have_the_scores_of_their_sides():
+    """Some cells at once: numbers, ordered and listed categories, records anywhere, or none."""
+    generator, size = np.random.default_rng(1), 9
+    for _ in range(200):
+        axes, tables = [], []
+        for _ in range(int(generator.integers(1, 5))):
+            first = int(generator.integers(0, 6))
+            last = int(generator.integers(first + 1, size))
+            order = generator.permutation(size) if generator.random() < 0.5 else None
+            sides = generator.random((int(generator.integers(1, 8)), size)) < 0.5
+            listed = order is not None and generator.random() < 0.5
+            axes.append(Axis(0, first, last, order, sides if listed else None))
+            tables.append(generator.integers(0, 3, size) * generator.integers(0, 2))
+        found = [
+            (cell, place, count)
+            for cell, counts in enumerate(tables)
+            for place, count in enumerate(counts.tolist())
+            if count
+        ]
+        taken = np.array(found, dtype=np.int64).reshape(-1, 3).T
+        scores, lengths = ways_to_halve(axes, *taken, [size])
+        for axis, counts, mine, times in zip(axes, tables, scores, lengths, strict=True):
+            ways = len(axis.sides) if axis.sides is not None else axis.last - axis.first
+            expected = []
+            for way in range(ways):
+                children = np.array(axis.children(way, size))
+                records = counts if axis.places is None else counts[axis.places]
+                expected.append(-abs(int(records.sum()) - 2 * int(records[children == 1].sum())))
+            assert np.repeat(mine, times).tolist() == expected
 
 
 @SEEDED

@@ -79,6 +79,12 @@ class Follower:
         """See :class:`~privet.privacy.Noise`."""
         return int(self._answer(lambda: Grid(scores.copy(), lengths.copy(), rate)))
 
+    def grid_points(
+        self, scores: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction
+    ) -> list[int]:
+        """See :class:`~privet.privacy.Noise`."""
+        return [self.grid_point(*row, rate) for row in zip(scores, lengths, strict=True)]
+
     def below(self, bound: int) -> int:
         """See :class:`~privet.privacy.Noise`."""
         return int(self._answer(lambda: uniform(bound)))
@@ -127,6 +133,9 @@ class _Walker:
         raise AuditError("a sampler of finitely many choices asks for no integers")
 
     def grid_point(self, *_: Any) -> NoReturn:
+        raise AuditError("a sampler of finitely many choices asks for no grid")
+
+    def grid_points(self, *_: Any) -> NoReturn:
         raise AuditError("a sampler of finitely many choices asks for no grid")
 
 

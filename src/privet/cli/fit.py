@@ -165,7 +165,7 @@ def fit(
         Variant | None, typer.Option(help="diprime: how features are chosen. [default: flip]")
     ] = None,
     n_estimators: Annotated[
-        int | None, typer.Option(help="diprime: how many trees. [default: 3]")
+        int | None, typer.Option(help="diprime: how many trees. [default: automatic]")
     ] = None,
     max_features: Annotated[
         int | None, typer.Option(help="diprime: features that a node considers. [default: all]")

@@ -27,6 +27,8 @@ from privet.tables import PrivateTable
 from privet.tree import Tree
 
 MOST_TREES = 1_000
+#: How many trees the paper has, and how many are right for a number, of which they average noise.
+PAPER_TREES, NUMBER_TREES = 10, 3
 VARIANTS = ("uniform", "exp", "flip")
 CALIBRATIONS = ("valid", "published")
 
@@ -37,7 +39,7 @@ class _DiPriMe(PrivateEstimator):
     learner: ClassVar[str] = "diprime"
 
     variant: str
-    n_estimators: int
+    n_estimators: int | str
     max_depth: int | str
     max_features: int | None
     rho: float
@@ -61,9 +63,14 @@ class _DiPriMe(PrivateEstimator):
         published = self.calibration == "published"
         if published and depth is None and rows is None:
             raise BudgetError("calibration='published' needs max_depth, or n_rows to choose it by")
+        trees = None if schema.classes else NUMBER_TREES
+        if self.n_estimators != "auto":
+            trees = check_whole(self.n_estimators, "n_estimators", 1, MOST_TREES)
+        elif published:
+            trees = PAPER_TREES
         options = forests.Options(
             variant=self.variant,
-            n_estimators=check_whole(self.n_estimators, "n_estimators", 1, MOST_TREES),
+            n_estimators=trees,
             max_depth=depth,
             max_features=features
             if self.max_features is None
@@ -113,10 +120,12 @@ class DiPriMeForestClassifier(_DiPriMe, PrivateClassifier):
         How a node's feature is chosen: by permute-and-flip or by the exponential mechanism, on how
         different the node's halves are; or by chance. Medians are drawn by the exponential
         mechanism in any case.
-    n_estimators : int, default=3
-        How many trees. The paper has 10; on a budget, fewer are more accurate.
+    n_estimators : int or "auto", default="auto"
+        How many trees. "auto" has 1 to 5, by rows x epsilon: on a budget, fewer are more accurate.
+        The paper has 10, and so has "auto" if published.
     max_depth : int or "auto", default="auto"
         Most tests on a path, up to 12; "auto" leaves enough records in a leaf, by rows x epsilon.
+        Deeper levels have more of the budget, as their nodes have fewer records.
     max_features : int, optional
         How many features, chosen by chance, a node considers; the paper has 5. All if None.
     rho : float, default=0.6
@@ -127,7 +136,8 @@ class DiPriMeForestClassifier(_DiPriMe, PrivateClassifier):
         "valid" spends what was asked for. "published" adds the paper's noise, for repeating its
         experiments: the ledger then shows what that costs.
     n_rows : int, optional
-        The number of rows, if it is public: it steers the depth. If None, a noisy count does.
+        The number of rows, if it is public: it steers how many trees there are, and how deep. If
+        None, a noisy count does.
     ledger : path or LedgerStore, optional
         The table's ledger file, from which the fit draws.
     random_state : int, RandomState or None, default=None
@@ -169,7 +179,7 @@ class DiPriMeForestClassifier(_DiPriMe, PrivateClassifier):
         epsilon: float = 1.0,
         schema: Schema | None = None,
         variant: str = "flip",
-        n_estimators: int = 3,
+        n_estimators: int | str = "auto",
         max_depth: int | str = "auto",
         max_features: int | None = None,
         rho: float = 0.6,
@@ -206,8 +216,10 @@ class DiPriMeForestRegressor(_DiPriMe, PrivateRegressor):
     schema : Schema
         What is public about the table, with ``bounds`` of the target. If None, it is drafted from
         the data, which leaks: the fit warns and the model is marked as not private.
-    variant, n_estimators, max_depth, max_features, rho, partition, n_rows
+    variant, max_depth, max_features, rho, partition, n_rows
         As for :class:`DiPriMeForestClassifier`.
+    n_estimators : int or "auto", default="auto"
+        How many trees. "auto" has 3, or the paper's 10 if published.
     calibration : "valid" or "published", default="valid"
         "valid" spends what was asked for. "published" adds the paper's noise, for repeating its
         experiments: no epsilon covers its leaf means, so the model is marked as not private.
@@ -248,7 +260,7 @@ class DiPriMeForestRegressor(_DiPriMe, PrivateRegressor):
         epsilon: float = 1.0,
         schema: Schema | None = None,
         variant: str = "flip",
-        n_estimators: int = 3,
+        n_estimators: int | str = "auto",
         max_depth: int | str = "auto",
         max_features: int | None = None,
         rho: float = 0.6,

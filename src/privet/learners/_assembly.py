@@ -16,10 +16,10 @@ def as_test(split: Split, view: View) -> Test:
     """Return a split of codes as a test of values."""
     name = view.schema.names[split.feature]
     cuts = view.cuts[split.feature]
-    *children, extra = split.children
+    extra = split.children[-1]
     if cuts is None:
-        return Grouping(name, tuple(children), other=extra)
-    steps = np.flatnonzero(np.diff(children)).tolist()  # there may be a thousand codes
+        return Grouping(name, split.children[:-1], other=extra)
+    steps = np.flatnonzero(np.diff(split.child_of[:-1])).tolist()  # there may be a thousand codes
     return Cut(name, tuple(cuts[step] for step in steps), missing=extra)
 
 

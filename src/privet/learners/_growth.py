@@ -91,7 +91,7 @@ def _below(split: Split, region: Region) -> list[Region]:
     parts: list[Sequence[int]] = []
     if isinstance(codes, range):
         # A number may have a thousand codes, mostly in one stretch for each child.
-        mine = np.array(split.children[codes.start : codes.stop])
+        mine = split.child_of[codes.start : codes.stop]
         stops = [0, *(np.flatnonzero(np.diff(mine)) + 1).tolist(), len(mine)]
         if len(stops) == split.n_children + 1:
             stretches = {

@@ -45,6 +45,10 @@ TARGET_STEPS = 128
 #: Records that a leaf should have, and rows x epsilon: the depth that is right if none is given.
 LEAF_ROWS, LEAF_MASS = 25, 50
 DEEPEST = 12
+#: The same of a tree, and the most trees: their number if none is given.
+TREE_ROWS, TREE_MASS, MOST_TREES = 1_000, 20_000, 5
+#: How much more a level has than the one above it, and what part of that chooses the features.
+LEVEL_GROWTH, FEATURE_SHARE = Fraction(23, 20), Fraction(2, 3)
 #: What the paper's attribute selection costs, of what it counts: its scale is for a target in
 #: [-1, 1] and scores that may move both ways (docs/proofs/forests.md).
 PUBLISHED_NUMBER, PUBLISHED_CLASSES = Fraction(1, 8), Fraction(1, 4)
@@ -55,7 +59,7 @@ class Options:
     """What the user chose."""
 
     variant: str
-    n_estimators: int
+    n_estimators: int | None
     max_depth: int | None
     max_features: int
     split_share: Fraction
@@ -70,20 +74,21 @@ def learn(
 
     ``coins`` decide the parts of the table and all public choices.
     """
-    if options.max_depth is None and n_rows is None:
+    if None in (options.n_estimators, options.max_depth) and n_rows is None:
         counting = amount * COUNT_SHARE
         amount = less(amount, counting)
         n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
-    trees = options.n_estimators
+    trees, depth = options.n_estimators, options.max_depth
+    if trees is None:
+        assert n_rows is not None
+        trees = trees_for(n_rows, float(amount))
     each = amount if options.partition else amount / trees
-    depth = options.max_depth
     if depth is None:
         assert n_rows is not None
-        epsilon = float(table.ledger.budget.selection_epsilon(each))
-        depth = depth_of(n_rows // (trees if options.partition else 1), epsilon)
+        depth = depth_of(n_rows // (trees if options.partition else 1), float(each))
     view = View.of_grid(table.schema)
     splitting = each * options.split_share
-    choose = _chooser(view, splitting / depth, options, coins)
+    choose = _chooser(view, _levels(splitting, depth, options), options, coins)
     starts = (
         [table.parts(trees, coins.key, view)]
         if options.partition
@@ -95,6 +100,11 @@ def learn(
         values = _leaves(table, growth, less(each, splitting), options)
         grown += _as_trees(table.schema, growth, view, values, trees, options)
     return forest_of(table.schema, grown)
+
+
+def trees_for(rows: int, epsilon: float) -> int:
+    """Return how many trees to divide so many rows among: each keeps enough records."""
+    return int(np.clip(rows // max(TREE_ROWS, TREE_MASS / epsilon), 1, MOST_TREES))
 
 
 def depth_of(rows: int, epsilon: float) -> int:
@@ -124,12 +134,20 @@ def forest_of(schema: Schema, trees: Sequence[Tree]) -> Tree | Ensemble:
 # Splits
 
 
-def _chooser(view: View, amount: Amount, options: Options, coins: Coins) -> Chooser:
+def _levels(amount: Amount, depth: int, options: Options) -> list[Amount]:
+    """Divide an amount among the levels; deeper ones have fewer records and need more."""
+    growth = Fraction(1) if options.published else LEVEL_GROWTH
+    parts = [growth**level for level in range(depth)]
+    return [amount * part / sum(parts) for part in parts]
+
+
+def _chooser(view: View, amounts: list[Amount], options: Options, coins: Coins) -> Chooser:
     """Return what chooses the splits of a level, for an amount per level."""
     flip = options.variant == "flip"
     few = 1 if options.variant == "uniform" else options.max_features
 
     def choose(cells: Cells, regions: list[Region]) -> list[Split | None]:
+        amount = amounts[cells.depth]
         found = [axes_of(region, view, few, coins) for region in regions]
         able = [axes for axes in found if axes]
         if not able:
@@ -141,9 +159,10 @@ def _chooser(view: View, amount: Amount, options: Options, coins: Coins) -> Choo
         elif options.published:
             splits = _published_splits(cells, able, view, amount / 2, flip=flip)
         else:
-            places = cells.choose_axes(able, _criterion(view.schema), amount / 2, flip=flip)
+            choosing = amount * FEATURE_SHARE
+            places = cells.choose_axes(able, _criterion(view.schema), choosing, flip=flip)
             axes = [with_subsets(options[k]) for options, k in zip(able, places, strict=True)]
-            splits = cells.choose_halves(axes, amount / 2)
+            splits = cells.choose_halves(axes, less(amount, choosing))
         rest = iter(splits)
         return [next(rest) if axes else None for axes in found]
 

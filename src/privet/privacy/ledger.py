@@ -261,7 +261,7 @@ def _raise_costs(
     updates: list[_Update] = []
     while True:
         costs = group.cost[book]
-        # Most scopes share a few amounts: add each pair of (living) objects once.
+        # Most scopes share a few amounts: combine each pair of (living) objects once.
         sums: dict[tuple[int, int], Amount] = {}
         raised: dict[int, Amount] = {}
         for i, more in zip(index, amounts, strict=True):
@@ -274,14 +274,26 @@ def _raise_costs(
             return updates, raised.get(0, costs[0])
         peaks = group.peak[book]
         higher: dict[int, Amount] = {}
+        exceeds: dict[tuple[int, int], bool] = {}
         for i, value in raised.items():
             parent = group.parents[i]
             known = higher.get(parent, peaks[parent])
-            if value is not known and value > known:
+            if value is known:
+                continue
+            pair = (id(value), id(known))
+            if pair not in exceeds:
+                exceeds[pair] = value > known
+            if exceeds[pair]:
                 higher[parent] = value
         updates.append((peaks, higher))
         index = list(higher)
-        amounts = [higher[parent] - peaks[parent] for parent in index]
+        differences: dict[tuple[int, int], Amount] = {}
+        amounts = []
+        for parent, value in higher.items():
+            pair = (id(value), id(peaks[parent]))
+            if pair not in differences:
+                differences[pair] = value - peaks[parent]
+            amounts.append(differences[pair])
         group = group.parent
 
 

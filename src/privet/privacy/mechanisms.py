@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import NewType
 
 import numpy as np
@@ -327,14 +327,23 @@ class GridExponential(Selection):
         """What one record pays: bounded range, rho is epsilon^2 / 8."""
         return Cost.bounded_range(self.epsilon)
 
+    @cached_property
+    def rate(self) -> Fraction:
+        """What a unit of the score adds to a log weight: ``epsilon / spread``."""
+        return Fraction(self.epsilon) / Fraction(self.spread)
+
     def choose(self, scores: Exact, lengths: NDArray[np.int64], noise: Noise) -> int:
         """Return the chosen grid point, counted from the start of the first stretch."""
+        rows = Exact(np.asarray(scores)[None])
+        return self.choose_each(rows, np.asarray(lengths)[None], noise)[0]
+
+    def choose_each(self, scores: Exact, lengths: NDArray[np.int64], noise: Noise) -> list[int]:
+        """Return a grid point for every row, each of a grid of its own."""
         if self.epsilon == math.inf:
-            best = np.asarray(scores)[np.asarray(lengths) > 0].max()
-            behind = np.where(np.asarray(scores) == best, 0, -1)
-            return noise.grid_point(behind, lengths, Fraction(10**9))  # others: exp(-10^9)
-        rate = Fraction(self.epsilon) / Fraction(self.spread)
-        return noise.grid_point(scores, lengths, rate)
+            levels = np.where(lengths > 0, scores, np.iinfo(np.int64).min)
+            behind = np.where(levels == levels.max(axis=1, keepdims=True), 0, -1)
+            return noise.grid_points(behind, lengths, Fraction(10**9))  # others: exp(-10^9)
+        return noise.grid_points(scores, lengths, self.rate)
 
 
 @dataclass(frozen=True)

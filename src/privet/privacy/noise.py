@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.privacy.stretches import draw_stretch
+from privet.privacy.stretches import draw_stretches
 
 Integers = NDArray[np.int64]
 T = TypeVar("T")
@@ -62,6 +62,9 @@ class Noise(Protocol):
         The points are numbered from the start of the first stretch.
         """
 
+    def grid_points(self, scores: Integers, lengths: Integers, rate: Fraction) -> list[int]:
+        """Return such a point for every row, of as many grids as there are rows."""
+
     def below(self, bound: int) -> int:
         """Return a uniform integer in [0, bound)."""
 
@@ -78,8 +81,15 @@ class _Bitwise(ABC):
 
     def grid_point(self, scores: Integers, lengths: Integers, rate: Fraction) -> int:
         """See :class:`Noise`."""
-        stretch = draw_stretch(scores, lengths, rate, self)
-        return int(np.sum(lengths[:stretch])) + self.below(int(lengths[stretch]))
+        return self.grid_points(scores[None], lengths[None], rate)[0]
+
+    def grid_points(self, scores: Integers, lengths: Integers, rate: Fraction) -> list[int]:
+        """See :class:`Noise`."""
+        starts = np.cumsum(lengths, axis=1) - lengths
+        return [
+            int(starts[row, stretch]) + self.below(int(lengths[row, stretch]))
+            for row, stretch in enumerate(draw_stretches(scores, lengths, rate, self))
+        ]
 
     def below(self, bound: int) -> int:
         """See :class:`Noise`. By rejection."""

@@ -5,13 +5,13 @@ Our own code because OpenDP has no exponential mechanism with a base measure.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 
 class Bits(Protocol):
@@ -26,50 +26,92 @@ def draw_stretch(
 ) -> int:
     """Draw index i with probability exactly proportional to ``lengths[i] * exp(rate * scores[i])``.
 
+    See :func:`draw_stretches`.
+    """
+    if np.ndim(lengths) != 1:
+        raise ValueError("lengths must be a list")
+    return next(draw_stretches(np.asarray(scores)[None], np.asarray(lengths)[None], rate, source))
+
+
+def draw_stretches(
+    scores: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, source: Bits
+) -> Iterator[int]:
+    """Draw one index for every row, when it is asked for.
+
     Inversion with lazy precision: a uniform number is known to ever more bits and the cumulative
     weights to ever more digits, both with error bounds, until the answer is certain. Doubles decide
     almost always; the rest is decided by decimal arithmetic, whose ``exp`` is correctly rounded.
     """
     lengths = np.asarray(lengths, dtype=np.int64)
-    if lengths.ndim != 1 or np.any(lengths < 0) or not np.any(lengths > 0):
+    if lengths.min(initial=0) < 0 or not (lengths > 0).any(axis=1).all():
         raise ValueError("lengths must be non-negative, with at least one positive")
-    live = np.flatnonzero(lengths > 0)
-    sizes = lengths[live].tolist()
-    levels = np.asarray(scores, dtype=np.int64)[live].tolist()
-    highest = max(levels)
-    gaps = [highest - level for level in levels]
-    count = 64
-    uniform = source.bits(count)
-    for bounds in (_double_bounds, *(_decimal_bounds(30 * 2**k) for k in range(40))):
-        cumulative, error = bounds(gaps, sizes, rate)
-        place = _locate(cumulative, error, uniform, count)
-        if place is not None:
-            return int(live[place])
+    levels = np.where(lengths > 0, np.asarray(scores, dtype=np.int64), np.iinfo(np.int64).min)
+    gaps = (levels.max(axis=1)[:, None] - levels).view(np.uint64)  # modulo 2^64, hence right
+    sums, errors = _double_bounds(gaps, lengths, rate)
+    for row, (cumulative, error) in enumerate(zip(sums, errors.tolist(), strict=True)):
+        uniform = source.bits(_BITS)
+        place = _locate_in_doubles(cumulative, error, uniform)
+        if place is None:
+            place = _settle(gaps[row], lengths[row], rate, uniform, source)
+        yield place
+
+
+#: Bits of a uniform number at first.
+_BITS = 64
+
+
+def _settle(
+    gaps: NDArray[np.uint64],
+    lengths: NDArray[np.int64],
+    rate: Fraction,
+    uniform: int,
+    source: Bits,
+) -> int:
+    """Return the place of a uniform number that doubles left open, by decimals of more digits."""
+    live = np.flatnonzero(lengths)
+    gap_list, sizes, count = gaps[live].tolist(), lengths[live].tolist(), _BITS
+    for doubling in range(40):
         uniform = (uniform << count) | source.bits(count)
         count *= 2
+        bounds = _decimal_bounds(30 * 2**doubling)(gap_list, sizes, rate)
+        place = _locate(*bounds, uniform, count)
+        if place is not None:
+            return int(live[place])
     raise AssertionError("unreachable: the precision doubles until the answer is certain")
 
 
-_Cumulative = list[float] | list[Decimal]
-_Bounds = Callable[[list[int], list[int], Fraction], tuple[_Cumulative, Fraction]]
-
-
 def _double_bounds(
-    gaps: list[int], sizes: list[int], rate: Fraction
-) -> tuple[_Cumulative, Fraction]:
-    """Return cumulative weights in doubles and a bound on the error of each.
+    gaps: ArrayLike, sizes: ArrayLike, rate: Fraction
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return cumulative weights in doubles, along the last axis, and a bound on the error of each.
 
     With x = rate * gap, the relative error of x is below 2^-51, so exp(-x) has a relative error
     below x 2^-51 + 2^-51 (x up to 745; beyond, the weight underflows and is below size * 1e-320).
     The product with the size adds 2^-52, and summing k terms k 2^-52 of the total.
     """
-    slope = float(min(rate, Fraction(1000)))  # beyond, one step leaves no weight anyway
-    exponents = np.minimum(slope * np.array(gaps, dtype=np.float64), 800.0)
-    weights = np.array(sizes, dtype=np.float64) * np.exp(-exponents)
-    cumulative = np.cumsum(weights)
-    total = float(cumulative[-1])
-    error = total * (750 + len(gaps)) * 2.0**-50 + float(np.sum(np.array(sizes, float))) * 1e-300
-    return cumulative.tolist(), Fraction(error)
+    top, bottom = rate.numerator, rate.denominator
+    slope = 1e3 if top > 1000 * bottom else top / bottom  # beyond, a step leaves no weight anyway
+    exponents = np.minimum(slope * np.asarray(gaps, dtype=np.float64), 800.0)
+    lengths = np.asarray(sizes, dtype=np.float64)
+    cumulative = np.cumsum(lengths * np.exp(-exponents), axis=-1)
+    rounding = cumulative[..., -1] * (750 + lengths.shape[-1]) * 2.0**-50
+    return cumulative, rounding + lengths.sum(axis=-1) * 1e-300
+
+
+def _locate_in_doubles(cumulative: NDArray[np.float64], error: float, uniform: int) -> int | None:
+    """Return the index that a uniform number known to 64 bits falls into, if certain.
+
+    The uniform part of the true total is within ``error`` and 2^-51 of the total from ``point``,
+    and a boundary within ``error`` of its double; the third ``error`` is far above what else is
+    rounded here, as it is at least 2^-41 of the total. Where a sum exceeds all before it for sure,
+    there is a stretch that is not empty.
+    """
+    point = uniform * 2.0**-_BITS * float(cumulative[-1])
+    place = int(cumulative.searchsorted(point - 3 * error, side="right"))
+    return place if cumulative[place] > point + 3 * error else None
+
+
+_Bounds = Callable[[list[int], list[int], Fraction], tuple[list[Decimal], Fraction]]
 
 
 def _decimal_bounds(digits: int) -> _Bounds:
@@ -80,7 +122,7 @@ def _decimal_bounds(digits: int) -> _Bounds:
     numbers short: exp(-3 * digits) < 10^-digits, and the total is at least one.
     """
 
-    def bounds(gaps: list[int], sizes: list[int], rate: Fraction) -> tuple[_Cumulative, Fraction]:
+    def bounds(gaps: list[int], sizes: list[int], rate: Fraction) -> tuple[list[Decimal], Fraction]:
         context = Context(prec=digits, traps=[])
         top, bottom = rate.numerator, rate.denominator
         cumulative, total = [], Decimal(0)
@@ -96,7 +138,7 @@ def _decimal_bounds(digits: int) -> _Bounds:
     return bounds
 
 
-def _locate(cumulative: _Cumulative, error: Fraction, uniform: int, count: int) -> int | None:
+def _locate(cumulative: list[Decimal], error: Fraction, uniform: int, count: int) -> int | None:
     """Return the index that a uniform number known to ``count`` bits falls into, if certain."""
     total = Fraction(cumulative[-1])
     low = Fraction(uniform, 1 << count) * (total - error)

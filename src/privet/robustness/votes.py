@@ -123,7 +123,8 @@ def forest_votes(forest: Any, table: Any) -> NDArray[np.int64]:
     ----------
     forest : fitted DiPriMeForestClassifier or the like
         With ``partition=True``, so that each record is in one tree by a hash of itself, and with
-        a depth that does not depend on the rows: ``max_depth`` or ``n_rows`` was given.
+        a number of trees and a depth that do not depend on the rows: ``n_estimators`` and
+        ``max_depth``, or ``n_rows``, were given.
     table : dataframe or array
         The rows to predict.
 
@@ -138,10 +139,10 @@ def forest_votes(forest: Any, table: Any) -> NDArray[np.int64]:
         raise NoGuarantee("votes need a fitted forest of several trees that predict classes")
     if getattr(forest, "partition", None) is not True:
         raise NoGuarantee("votes are safe only if every tree has its own rows: partition=True")
-    if forest.max_depth == "auto" and forest.n_rows is None:
+    if "auto" in (forest.n_estimators, forest.max_depth) and forest.n_rows is None:
         raise NoGuarantee(
-            "the depth of all trees came from a count of all rows, so one row may change every "
-            "tree; give max_depth or n_rows"
+            "how many trees there are, or how deep, came from a count of all rows, so one row may "
+            "change every tree; give n_estimators and max_depth, or n_rows"
         )
     classes = len(model.schema.classes)
     order = {label: place for place, label in enumerate(forest.classes_.tolist())}

@@ -8,6 +8,7 @@ record and no more, whatever the ties. Proof: ``docs/proofs/forests.md``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,8 @@ from privet.privacy import Exact
 UNIT = 2**10
 #: How many of these a halving loss can be off by rounding, in all four places where it matters.
 _ROUNDING = 3
+#: Cells whose counts fit in a processor's cache.
+_CELLS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +47,79 @@ class Axis:
     places: NDArray[np.intp] | None = None
     sides: NDArray[np.bool_] | None = None
 
+    def children(self, way: int, size: int) -> tuple[int, ...]:
+        """Return the child of each of so many codes, for one of the axis' cuts or subsets."""
+        if self.sides is not None:
+            return tuple(self.sides[way].astype(int).tolist())
+        cut = self.first + 1 + way
+        if self.places is None:
+            return (0,) * cut + (1,) * (size - cut)
+        return tuple((self.places >= cut).astype(int).tolist())
+
+
+def ways_to_halve(
+    axes: Sequence[Axis],
+    cells: NDArray[np.int64],
+    places: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    sizes: Sequence[int],
+) -> tuple[Exact, NDArray[np.int64]]:
+    """Return for every cell the scores of its cuts (or subsets), and how many cuts share each.
+
+    A score is how far from equal the two sides are, negative. Cuts are in stretches, between whose
+    ends there are no records; rows are filled up with stretches of no cut.
+
+    Parameters
+    ----------
+    axes : sequence of Axis, one per cell
+    cells, places, counts : array
+        Where on its axis a cell has records, in order, and how many.
+    sizes : sequence of int
+        The number of codes of every feature.
+    """
+    first = np.array([axis.first for axis in axes])
+    last = np.array([axis.last for axis in axes])
+    listed = np.array([axis.sides is not None for axis in axes], dtype=bool)
+    bounds = np.searchsorted(cells, np.arange(len(axes) + 1))
+    before = np.concatenate([[0], np.cumsum(counts)])
+    rows = before[bounds[1:]] - before[bounds[:-1]]
+    # Cut p has the places below p on its left.
+    inner = np.flatnonzero((places >= first[cells]) & (places < last[cells]) & ~listed[cells])
+    owner = cells[inner]
+    column = 1 + np.arange(len(inner)) - np.searchsorted(owner, np.arange(len(axes)))[owner]
+    width = max([1, *(len(axis.sides) for axis in axes if axis.sides is not None)])
+    width = max(width, int(column.max(initial=0)) + 1)
+    edges = np.repeat(last[:, None], width + 1, axis=1)
+    edges[:, 0] = first
+    edges[owner, column] = places[inner]
+    under = np.zeros((len(axes), width), dtype=np.int64)
+    np.add.at(under[:, 0], cells, np.where(places < first[cells], counts, 0))
+    under[owner, column] = before[inner + 1] - before[bounds[owner]]
+    lengths = np.diff(edges, axis=1)
+    for cell in np.flatnonzero(listed).tolist():
+        axis, mine = axes[cell], slice(bounds[cell], bounds[cell + 1])
+        assert axis.sides is not None
+        records = np.zeros(sizes[axis.feature], dtype=np.int64)
+        records[places[mine]] = counts[mine]
+        records = records if axis.places is None else records[axis.places]
+        under[cell, : len(axis.sides)] = axis.sides @ records
+        lengths[cell] = np.arange(width) < len(axis.sides)
+    return Exact(-np.abs(rows[:, None] - 2 * under)), lengths
+
 
 def halving_losses(counts: NDArray[np.int64], criterion: Criterion) -> Exact:
     """Return the losses of cells' halves, from counts of shape (cells, 3, classes).
 
     The three are the records below the middle code, at it and above it.
     """
+    parts = [
+        _halving_losses(counts[start : start + _CELLS], criterion)
+        for start in range(0, len(counts), _CELLS)
+    ]
+    return Exact(np.concatenate([np.zeros(0, dtype=np.int64), *parts]))
+
+
+def _halving_losses(counts: NDArray[np.int64], criterion: Criterion) -> NDArray[np.int64]:
     below, middle, above = np.moveaxis(counts.astype(np.float64), 1, 0)
     rows = counts.sum(axis=(1, 2))
     here = np.maximum(middle.sum(axis=-1), 1.0)
@@ -57,7 +127,7 @@ def halving_losses(counts: NDArray[np.int64], criterion: Criterion) -> Exact:
     losses = _loss(below + share * middle, criterion) + _loss(
         above + (1 - share) * middle, criterion
     )
-    return Exact(np.rint(losses * UNIT).astype(np.int64))
+    return np.rint(losses * UNIT).astype(np.int64)
 
 
 def halving_spread(criterion: Criterion) -> int:

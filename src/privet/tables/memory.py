@@ -33,10 +33,14 @@ from privet.tables.whole_trees import Menu, draw_tree
 #: Most counts held at once (32-bit integers); more cells are asked in batches.
 MAX_COUNTS = 2**25
 _BLOCK = 16_384
+#: Cells whose ways to be halved are looked at together: a thousand or so each.
+_CELLS = 1_024
 
 Rows = slice | NDArray[np.intp]
 #: Features that are counted together, and the number of codes that all of them fit in.
 Group = tuple[list[int], int]
+#: Where there are records: cells, places and counts.
+Taken = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -211,8 +215,8 @@ class MemoryEngine:
             return assignment
         first = np.cumsum([0, *(split.n_children for split in splits)])
         child_of = np.concatenate(
-            [start + np.array(split.children) for start, split in zip(first, splits, strict=False)]
-        ).astype(np.int32)
+            [start + split.child_of for start, split in zip(first.tolist(), splits, strict=False)]
+        )
         offset_of = np.cumsum([0, *(len(split.children) for split in splits)])[:-1]
         feature_of = np.array([split.feature for split in splits], dtype=np.int32)
         cells = np.empty_like(assignment.cells)
@@ -254,50 +258,61 @@ class MemoryEngine:
         return np.rint(np.nan_to_num(self._numbers) * steps).astype(np.uint16)
 
     def halves(
-        self, assignment: Assignment, axes: Sequence[Axis], steps: int | None
-    ) -> NDArray[np.int64]:
-        """Return counts of shape (cells, 3, classes): below, at and above the middle of an axis.
+        self, assignment: Assignment, turns: Sequence[Sequence[Axis]], steps: int | None
+    ) -> Iterator[NDArray[np.int64]]:
+        """Yield counts of shape (cells, 3, classes): below, at and above the middle of an axis.
 
-        With steps, target values on that grid take the place of classes.
+        One such array for every turn, in which each cell has an axis. With steps, target values on
+        that grid take the place of classes.
         """
         rows = np.flatnonzero(assignment.cells >= 0)
-        cells = assignment.cells[rows].astype(np.int64)
-        places = self._places(assignment.view, axes, rows, cells)
+        cells = assignment.cells[rows]
         width = max(assignment.view.sizes)
-        ordered = np.sort(cells * width + places)
+        wide = np.int32 if assignment.size * width < 2**31 else np.int64
+        bases: NDArray[Any] = cells.astype(wide) * width
         sizes = np.bincount(cells, minlength=assignment.size)
         middle = np.cumsum(sizes) - sizes + (np.maximum(sizes, 1) - 1) // 2
-        found = ordered[np.minimum(middle, len(ordered) - 1)] if len(ordered) else middle
-        side = 1 + np.sign(places - (found % width)[cells])
+        middle = np.minimum(middle, max(len(rows) - 1, 0))
         labels = self._labels[rows] if steps is None else self._levels(steps)[rows]
         kinds = self._n_classes if steps is None else steps + 1
-        keys = (cells * 3 + side) * kinds + labels
-        counts = np.bincount(keys, minlength=assignment.size * 3 * kinds)
-        return np.asarray(counts.reshape(assignment.size, 3, kinds))
+        for axes in turns:
+            places = self._places(assignment.view, axes, rows, cells)
+            ordered = np.sort(bases + places)
+            found = ordered[middle] % width if len(ordered) else middle
+            side = 1 + np.sign(places - found.astype(np.int32)[cells])
+            keys = (cells * np.int64(3) + side) * kinds + labels
+            counts = np.bincount(keys, minlength=assignment.size * 3 * kinds)
+            yield counts.reshape(assignment.size, 3, kinds)
 
     def places_taken(
         self, assignment: Assignment, axes: Sequence[Axis]
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Yield for every cell the places of its axis that have records, and how many."""
+    ) -> Iterator[tuple[Sequence[Axis], Taken]]:
+        """Yield by batches of cells where on their axes records are: cells, places and counts.
+
+        Cells are numbered within their batch, in order, and so are the places of a cell.
+        """
         rows = np.flatnonzero(assignment.cells >= 0)
         cells = assignment.cells[rows].astype(np.int64)
         width = max(assignment.view.sizes)
         keys = cells * width + self._places(assignment.view, axes, rows, cells)
         taken, counts = np.unique(keys, return_counts=True)
-        bounds = np.searchsorted(taken, np.arange(assignment.size + 1) * width)
-        for start, stop in pairwise(bounds.tolist()):
-            yield taken[start:stop] % width, counts[start:stop]
+        for start in range(0, assignment.size, _CELLS):
+            some = axes[start : start + _CELLS]
+            first, stop = np.searchsorted(taken, np.array([start, start + len(some)]) * width)
+            found = taken[first:stop]
+            yield some, (found // width - start, found % width, counts[first:stop])
 
     def _places(
         self,
         view: View,
         axes: Sequence[Axis],
         rows: NDArray[np.intp],
-        cells: NDArray[np.int64],
-    ) -> NDArray[np.int64]:
+        cells: NDArray[Any],
+    ) -> NDArray[np.int32]:
         """Return where records lie on the axes of their cells."""
-        features = np.array([axis.feature for axis in axes])
-        places = self.codes(view)[features[cells], rows].astype(np.int64)
+        codes = self.codes(view)
+        first = np.array([axis.feature * codes.shape[1] for axis in axes], dtype=np.intp)
+        places = codes.ravel()[first[cells] + rows].astype(np.int32)
         orders = [axis.places for axis in axes if axis.places is not None]
         if orders:
             start = np.full(len(axes), -1)

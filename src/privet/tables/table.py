@@ -58,7 +58,7 @@ from privet.privacy import (
 )
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
-from privet.tables.halves import Axis, halving_losses, halving_spread
+from privet.tables.halves import Axis, halving_losses, halving_spread, ways_to_halve
 from privet.tables.joint_quantiles import draw_cuts
 from privet.tables.losses import loss_of
 from privet.tables.memory import Assignment, MemoryEngine
@@ -318,7 +318,8 @@ class Cells:
             if (
                 not 0 <= split.feature < len(sizes)
                 or len(split.children) != sizes[split.feature]
-                or set(split.children) != set(range(split.n_children))
+                or split.child_of.min() < 0
+                or not np.bincount(split.child_of).all()
             ):
                 raise ValueError("a split needs one child for every code of its feature")
         parents = np.repeat(np.arange(len(self)), [split.n_children for split in splits])
@@ -642,16 +643,18 @@ class Cells:
         steps = self._target_steps(criterion)
         self._charge([mechanism], f"which feature to halve along ({criterion.name})")
         room = _rooms[self._table]
-        scores: list[list[int]] = [[] for _ in axes]
-        for turn in range(max(map(len, axes))):
-            mine = [options[min(turn, len(options) - 1)] for options in axes]
-            counts = room.engine.halves(_assignments[self], mine, steps)
-            for options, found, loss in zip(
-                axes, scores, halving_losses(counts, criterion).tolist(), strict=True
-            ):
-                if turn < len(options):
-                    found.append(-loss)
-        return [mechanism.choose(Exact(np.array(found)), room.noise) for found in scores]
+        turns = [
+            [options[min(turn, len(options) - 1)] for options in axes]
+            for turn in range(max(map(len, axes), default=0))
+        ]
+        losses = [
+            halving_losses(counts, criterion)
+            for counts in room.engine.halves(_assignments[self], turns, steps)
+        ]
+        return [
+            mechanism.choose(Exact(-row[: len(options)]), room.noise)
+            for row, options in zip(np.stack(losses, axis=1), axes, strict=True)
+        ]
 
     def choose_halves(self, axes: Sequence[Axis], amount: Amount) -> list[Split]:
         """Return for every cell a split that divides its records about equally.
@@ -674,12 +677,16 @@ class Cells:
         epsilon = self._budget.selection_epsilon(exact(amount))
         mechanism = GridExponential(spread_of(1, monotone=False), epsilon)
         self._charge([mechanism], "where the middle is")
-        room, view = _rooms[self._table], _assignments[self].view
-        taken = room.engine.places_taken(_assignments[self], axes)
-        return [
-            _halve(axis, places, counts, view.sizes[axis.feature], mechanism, room.noise)
-            for axis, (places, counts) in zip(axes, taken, strict=True)
-        ]
+        room, sizes = _rooms[self._table], _assignments[self].view.sizes
+        splits: list[Split] = []
+        for some, taken in room.engine.places_taken(_assignments[self], axes):
+            scores, lengths = ways_to_halve(some, *taken, sizes)
+            chosen = mechanism.choose_each(Exact(scores), lengths, room.noise)
+            splits += [
+                Split(axis.feature, axis.children(way, sizes[axis.feature]))
+                for axis, way in zip(some, chosen, strict=True)
+            ]
+        return splits
 
     def choose_of(
         self,
@@ -1166,34 +1173,6 @@ def _statistics(counts: NDArray[Any], criterion: Criterion) -> NDArray[Any]:
     counts = np.asarray(counts, dtype=np.int64)
     values = np.arange(counts.shape[-1]) * (TARGET_STEPS // (counts.shape[-1] - 1))
     return np.stack([counts.sum(axis=-1), counts @ values, counts @ values**2], axis=-1)
-
-
-def _halve(
-    axis: Axis,
-    places: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    size: int,
-    mechanism: GridExponential,
-    noise: Noise,
-) -> Split:
-    """Draw a split of one cell from the places of its axis that have records."""
-    rows = int(counts.sum())
-    if axis.sides is not None:
-        records = np.zeros(size, dtype=np.int64)
-        records[places] = counts
-        records = records if axis.places is None else records[axis.places]
-        scores = -np.abs(rows - 2 * (axis.sides @ records))
-        option = mechanism.choose(Exact(scores), np.ones(len(scores), dtype=np.int64), noise)
-        return Split(axis.feature, tuple(axis.sides[option].astype(int).tolist()))
-    # Cut p has the places below p on its left: between two places with records nothing changes.
-    inner = (places >= axis.first) & (places < axis.last)
-    edges = np.concatenate([[axis.first], places[inner], [axis.last]])
-    lengths = np.diff(edges)
-    under = np.cumsum(np.concatenate([[counts[places < axis.first].sum()], counts[inner]]))
-    scores = -np.abs(rows - 2 * under)
-    cut = axis.first + 1 + mechanism.choose(Exact(scores), lengths, noise)
-    order = np.arange(size) if axis.places is None else axis.places
-    return Split(axis.feature, tuple((order >= cut).astype(int).tolist()))
 
 
 def leaks_of(schema: Schema, budget: Budget, random_state: Any) -> tuple[str, ...]:
