@@ -174,7 +174,7 @@ def _sentences(made: Plan) -> list[str]:
             f"{made.winner} loses least, {own:.2%} of the rows; the second-best protocol loses "
             f"{made.advantage:.3g} times that, a single machine with all rows would lose "
             f"{other:.2%}. Estimates take noise in gains as normal and independent, and for "
-            "LocalRNM the rows as divided at random: parties that differ can make it worse."
+            "LocalRNM and secure sum the rows as divided at random: parties that differ lose more."
         )
     if made.flagship is None:
         told.append("PrivateTreeClassifier refuses: epsilon must be at least 0.0001.")

@@ -199,8 +199,8 @@ def make_plan(
     Examples
     --------
     >>> plan = make_plan(20_000, 1.0, numbers=6, categories=[8, 16], parties=4)
-    >>> plan.winner, plan.depths["single machine"] > plan.depth
-    ('LocalRNM', True)
+    >>> plan.winner, plan.depths["LocalRNM"] < plan.depth == plan.depths["single machine"]
+    ('secure sum', True)
     """
     rows = whole(rows, "rows", advice="say how many records you expect")
     epsilon = positive(epsilon, "epsilon", "a usual budget is between 0.1 and 10")
