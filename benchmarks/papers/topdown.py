@@ -837,7 +837,7 @@ def secure_sum(results: Results) -> tuple[list[str], int, int, int, int, int]:
             gap = results.gap(
                 ("figure 2", name, "secure-sum", alpha, ""), ("figure 2", name, "single", alpha, "")
             )
-            if gap is None or gap.runs < 2:
+            if gap is None or gap.runs < 3:  # two runs have no standard error to speak of
                 cells.append("-")
                 continue
             single = results.mean(("figure 2", name, "single", alpha, ""))
@@ -857,7 +857,7 @@ def secure_sum(results: Results) -> tuple[list[str], int, int, int, int, int]:
         "the single machine's mean over the splits; bold where the difference is farther from zero "
         f"than that). The difference is within its own standard error at {one} of {points} points, "
         f"and within two at {two}; of two models with the same law about 62 and 88 per cent would "
-        "be, with five splits.\n",
+        "be, with five splits. Sets with fewer than three runs are left out.\n",
         table(head, lines),
     ]
     return (text if points else []), near, below, one, two, points
