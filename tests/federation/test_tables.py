@@ -259,6 +259,15 @@ def test_secure_sums_choose_by_permute_and_flip_only():
     assert all(party.table.ledger.total.epsilon == 0 for party in parties)
 
 
+def test_too_small_a_budget_is_refused_before_it_is_spent():
+    parties = [party_of(k) for k in range(2)]
+    root = FederatedTable(parties).session(Budget(1.0)).root()
+    for ask in (root.noisy_class_counts, root.choose_labels):
+        with pytest.raises(BudgetError, match="too small"):
+            ask(Fraction(1, 10**7))
+    assert all(party.table.ledger.total.epsilon == 0 for party in parties)
+
+
 def test_splits_that_are_not_allowed_are_never_chosen():
     parties = [party_of(k, epsilon=1e4) for k in range(3)]
     table = FederatedTable(parties).session(Budget(1e4))

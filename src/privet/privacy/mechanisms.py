@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from privet.errors import BudgetError
 from privet.privacy.budget import Amount, Budget, Cost, exact
 from privet.privacy.noise import Noise
-from privet.privacy.polya import draw_polya, draw_shares
+from privet.privacy.polya import check_rate, draw_polya, draw_shares
 
 #: Most steps that a record's change is divided into where parties choose together.
 _FINEST = 2**10
@@ -154,18 +154,24 @@ class LaplaceShare:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
         if self.honest < 1:
             raise BudgetError("at least one party must be honest")
+        if self.epsilon != math.inf:
+            check_rate(self.rate)
 
     @property
     def cost(self) -> Cost:
         """What one record pays."""
         return Cost.pure(self.epsilon)
 
+    @property
+    def rate(self) -> Fraction:
+        """Of the noise; for a finite epsilon."""
+        return Fraction(self.epsilon) / Fraction(self.sensitivity)
+
     def release(self, exact: Exact, noise: Noise) -> NDArray[np.int64]:
         """Return the numbers with this party's share of the noise: to be masked, not to be seen."""
         if self.epsilon == math.inf:
             return np.array(exact)
-        rate = Fraction(self.epsilon) / Fraction(self.sensitivity)
-        shares = noise.draw(partial(draw_shares, exact.size, rate, self.honest))
+        shares = noise.draw(partial(draw_shares, exact.size, self.rate, self.honest))
         return np.asarray(exact + shares.reshape(exact.shape))
 
 
@@ -200,6 +206,8 @@ class NoisyMaxShare:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
         if self.honest < 1:
             raise BudgetError("at least one party must be honest")
+        if self.epsilon != math.inf:
+            check_rate(self.rate)
 
     @property
     def cost(self) -> Cost:

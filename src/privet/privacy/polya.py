@@ -24,8 +24,8 @@ from privet.errors import BudgetError
 
 #: Digits of the first table; they double until an answer is certain.
 _DIGITS = 48
-#: A smaller rate would need a table of more than about fifty million entries.
-SMALLEST_RATE = Fraction(1, 1_000_000)
+#: A smaller rate would need a table of more than about five million entries.
+_SMALLEST_RATE = Fraction(1, 100_000)
 
 
 class Bits(Protocol):
@@ -33,6 +33,12 @@ class Bits(Protocol):
 
     def bits(self, count: int) -> int:
         """Return a uniform integer in [0, 2^count)."""
+
+
+def check_rate(rate: Fraction) -> None:
+    """Raise if noise of a rate cannot be shared."""
+    if rate < _SMALLEST_RATE:
+        raise BudgetError("the budget is too small to share its noise among parties")
 
 
 def draw_shares(size: int, rate: Fraction, honest: int, source: Bits) -> NDArray[np.int64]:
@@ -95,8 +101,6 @@ def _steps(rate: Fraction, honest: int, digits: int) -> tuple[list[int], int]:
     one for the error of ``a`` and by what the term before was off, since it is multiplied by less
     than one. So term x is off by at most 2 x + 2 units, and sums by their square.
     """
-    if rate < SMALLEST_RATE:
-        raise BudgetError("the budget is too small to share its noise among parties")
     context, unit = Context(prec=digits + 10), 10**digits
     a = context.exp(-context.divide(Decimal(rate.numerator), Decimal(rate.denominator)))
     first = context.power(context.subtract(Decimal(1), a), context.divide(Decimal(1), honest))
