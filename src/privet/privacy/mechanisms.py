@@ -151,11 +151,7 @@ class LaplaceShare:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sensitivity", exact(self.sensitivity, "the sensitivity"))
-        object.__setattr__(self, "epsilon", exact(self.epsilon))
-        if self.honest < 1:
-            raise BudgetError("at least one party must be honest")
-        if self.epsilon != math.inf:
-            check_rate(self.rate)
+        _check_share(self)
 
     @property
     def cost(self) -> Cost:
@@ -203,11 +199,7 @@ class NoisyMaxShare:
     name = "permute-and-flip among parties"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", exact(self.epsilon))
-        if self.honest < 1:
-            raise BudgetError("at least one party must be honest")
-        if self.epsilon != math.inf:
-            check_rate(self.rate)
+        _check_share(self)
 
     @property
     def cost(self) -> Cost:
@@ -240,6 +232,14 @@ class NoisyMaxShare:
         if self.epsilon == math.inf:
             return np.zeros_like(masses)
         return np.rint(np.log(masses) / float(self.rate)).astype(np.int64)
+
+
+def _check_share(share: LaplaceShare | NoisyMaxShare) -> None:
+    object.__setattr__(share, "epsilon", exact(share.epsilon))
+    if share.honest < 1:
+        raise BudgetError("at least one party must be honest")
+    if share.epsilon != math.inf:
+        check_rate(share.rate)
 
 
 def noise_for(
