@@ -14,7 +14,7 @@ from privet import (
     SulqID3Classifier,
     TopDownClassifier,
 )
-from privet.criteria import Gini
+from privet.criteria import Gini, Max
 from privet.errors import BudgetError, FederationError, SchemaError
 from privet.federation import (
     PROTOCOLS,
@@ -26,6 +26,7 @@ from privet.federation import (
     Refused,
 )
 from privet.learners.topdown import make_candidates, make_view
+from privet.tables import Multiway
 
 from .parties import SCHEMA, make, make_odd, rows
 
@@ -246,6 +247,35 @@ def test_parties_choose_by_all_rows_where_no_party_could():
     ]
     assert sum(middle) >= 15
     assert table.root().choose_labels(1) in ([0], [1])
+
+
+def test_choices_have_their_noise_from_end_to_end():
+    """Without records the first of equal noises wins: its chance tells the scale of the noise."""
+    table = FederatedTable([party_of(k, 0) for k in range(3)]).session(Budget(4.0))
+    cells = table.parts(6_000, key=1)
+    first = np.mean([label == 0 for label in cells.choose_labels(0.5)])
+    assert first == pytest.approx(1 / (1 + np.exp(-0.5)), abs=0.025)  # 0.62; at twice 0.5: 0.73
+    splits = cells.choose_splits(Multiway(), Max(), Fraction(1, 2), np.ones((6_000, 2), dtype=bool))
+    first = np.mean([split.feature == 0 for split in splits])
+    assert first == pytest.approx(1 / (1 + np.exp(-0.5)), abs=0.025)
+
+
+def test_a_choice_that_is_no_option_is_noticed():
+    class Liar(LocalLink):
+        """Answers the right number of words, and none that was asked for."""
+
+        def receive(self, number):
+            voted = self._waiting[number][1] == "vote"
+            answer = super().receive(number)
+            return answer + np.uint64(5) if voted else answer
+
+    links = [LocalLink(party_of(0, 0)), Liar(party_of(1, 0))]
+    view = make_view(SCHEMA, 4)
+    candidates = make_candidates(view, missing=True)
+    assert sum(map(len, candidates.sides)) == 9  # of the sixteen that four bits could name
+    cells = FederatedTable(links).session(Budget(4.0)).parts(64, 1, view)
+    with pytest.raises(FederationError, match="no option"):
+        cells.choose_best(candidates, Gini(), 1, how="flip")
 
 
 def test_secure_sums_choose_by_permute_and_flip_only():

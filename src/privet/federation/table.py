@@ -484,7 +484,12 @@ class FederatedCells:
                     return None
                 opened = open_sum([part for _, part in words], mix=mix)
                 given = dict.fromkeys(ballots, opened)
-            chosen += winners(opened, options).tolist()
+            found = winners(opened, options)
+            if found.min() < 0:
+                raise FederationError(
+                    "the choice is no option: a party answered nonsense, or lost its keys"
+                )
+            chosen += found.tolist()
         return chosen
 
     def _by_histograms(

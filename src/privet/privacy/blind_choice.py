@@ -18,8 +18,8 @@ words of 64 bits, whole arrays at a time.
 
 It holds against parties and a coordinator that follow the protocol, as long as the coordinator
 does not pool what it knows with a party. Our own code because the library of the field that we
-tried, MPyC, needs a network and a process per party, and took 1.3 ms per comparison with four
-parties (here 8 microseconds for all four). Proof: ``docs/proofs/federation.md``.
+tried, MPyC, needs a network of its own and a process per party, and works on whole numbers of
+Python, not on words. Proof: ``docs/proofs/federation.md``.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class Seat:
         """Return the words of a round that all parties know, and nobody else."""
         if self._common is None:
             raise FederationError("this party has no key in common with the others")
-        return key_stream(self._common, hashlib.sha256(turn).digest()[:16], size)
+        return key_stream(self._common, _nonce(turn), size)
 
     def mask(
         self, members: Sequence[str], turn: bytes, size: int, *, mix: bool = False
@@ -136,7 +136,7 @@ class Seat:
         self._rounds.add(turn)
         # Members are part of the round's name: other members make other masks.
         text = b"\0".join([turn, *(name.encode() for name in sorted(members))])
-        nonce = hashlib.sha256(text).digest()[:16]
+        nonce = _nonce(text)
         total = np.zeros(size, dtype=np.uint64)
         for other in sorted(others):
             stream = key_stream(self._shared[other], nonce, size)
@@ -145,6 +145,11 @@ class Seat:
             else:
                 total = total + stream if self.name < other else total - stream
         return total
+
+
+def _nonce(text: bytes) -> bytes:
+    """Return a nonce for a text; its first four bytes count blocks, from zero."""
+    return bytes(4) + hashlib.sha256(text).digest()[:12]
 
 
 def key_stream(key: bytes, nonce: bytes, size: int) -> NDArray[np.uint64]:

@@ -404,10 +404,7 @@ class Cells:
         (docs/proofs/federation.md).
         """
         self._need_classes()
-        if self._budget.accountant != "pure":
-            raise BudgetError("shares of noise need a pure budget")
-        if len(set(members)) < max(honest, 2):
-            raise FederationError("a round needs at least as many members as honest parties")
+        self._check_round(honest, members)
         mechanisms = [LaplaceShare(1, each, honest) for each in self._amounts(amount)]
         counts = len(self) * len(self.schema.classes or ())
         mask = seat.mask(members, turn, counts)
@@ -440,8 +437,9 @@ class Cells:
         add their share (docs/proofs/federation.md).
         """
         self._need_classes()
+        self._check_round(honest, members)
         mechanism = NoisyMaxShare(1, exact(amount), honest)
-        self._charge_choice(mechanism, members, "which class, with other parties")
+        self._charge([mechanism], "which class, with other parties")
         room = _rooms[self._table]
         counts = room.engine.class_counts(_assignments[self])
         noisy = mechanism.release(Exact(counts), room.noise)
@@ -474,11 +472,12 @@ class Cells:
         (docs/proofs/federation.md).
         """
         self._need_classes()
+        self._check_round(honest, members)
         self._target_steps(criterion)
         if allowed.shape != (len(self), len(self.schema.names)) or not allowed.any(axis=1).all():
             raise ValueError("every cell needs at least one feature that it may use")
         mechanism = NoisyMaxShare(criterion.spread, exact(amount), honest, criterion.rounded)
-        self._charge_choice(mechanism, members, f"which split ({criterion.name}), with others")
+        self._charge([mechanism], f"which split ({criterion.name}), with others")
         room, view = _rooms[self._table], _assignments[self].view
         found = [losses for losses, _ in self._losses(candidates, criterion)]
         noisy = mechanism.release(Exact(-np.concatenate(found)), room.noise)
@@ -487,14 +486,11 @@ class Cells:
         public = np.where(allowed[:, owners], mechanism.bonus(masses), -NEVER)
         return Ballot(noisy, public, seat, members, turn)
 
-    def _charge_choice(
-        self, mechanism: NoisyMaxShare, members: Sequence[str], question: str
-    ) -> None:
+    def _check_round(self, honest: int, members: Sequence[str]) -> None:
         if self._budget.accountant != "pure":
             raise BudgetError("shares of noise need a pure budget")
-        if len(set(members)) < max(mechanism.honest, 2):
+        if len(set(members)) < max(honest, 2):
             raise FederationError("a round needs at least as many members as honest parties")
-        self._charge([mechanism], question)
 
     def choose_labels(self, amount: Amount) -> list[int]:
         """Return for every cell a class that is frequent there, by its place in the schema.
