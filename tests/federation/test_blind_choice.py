@@ -193,7 +193,7 @@ def test_neighbours_differ_by_no_more_than_epsilon(epsilon):
     """The worst case meets the bound: the noise is not larger than it must be."""
     mechanism = NoisyMaxShare(2, epsilon, 3)
     rate = float(mechanism.rate)
-    steps = round(float(epsilon) / rate)
+    steps = 2 // mechanism.unit
     generator = np.random.default_rng(0)
     worst = 0.0
     for trial in range(300):
