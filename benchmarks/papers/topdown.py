@@ -888,8 +888,8 @@ def divisions(results: Results) -> list[str]:
         "## Other parties\n",
         "Test accuracy. Class shares: of each class, the parties have what a Dirichlet law with "
         "parameters 1/2 gives. One class each: two parties have rows of the first class only, two "
-        "of the second. Then no party can see which split tells the classes apart: secure sum and "
-        "LocalRNM judge splits within parties, NoisyCounts by the sums of histograms.\n",
+        "of the second. Then no party can see which split tells the classes apart: LocalRNM judges "
+        "splits within parties, NoisyCounts and secure sum by the counts of all rows.\n",
         *text,
     ]
 
@@ -1317,8 +1317,8 @@ def write_report(path: Path, rows: Rows, notes: Sequence[str]) -> None:
         "(docs/proofs/topdown.md). The others cost alpha, for a record of one party",
         "- NoisyCounts, LocalRNM and secure sum: `FederatedTable(parties, protocol=...)`. Our "
         "NoisyCounts shares the budget among one histogram per feature, the paper's among one per "
-        "candidate, which is more noise. Secure sum chooses splits by the sums of the parties' "
-        "losses with one noise (docs/proofs/federation.md), which is a loss within parties",
+        "candidate, which is more noise. Secure sum chooses splits by the counts of all rows with "
+        "one noise (docs/proofs/federation.md), by Gini in chords, which is close to Gini",
         f"- adult: the {ADULT_ROWS:,} rows of adult.data without missing values (the paper has "
         "32,561); bounds of numbers are the catalogue's public ones",
         f"- training accuracy is measured on at most {CHECKED:,} training rows; scikit-learn has "

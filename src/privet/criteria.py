@@ -13,6 +13,7 @@ part of the spread. Regions hold fewer than 2^31 records.
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -70,6 +71,34 @@ class Criterion(ABC):
     def spread(self) -> int:
         """Bound on how far apart the changes of two splits' losses are, per added record."""
 
+    def in_lines(self, classes: int) -> LeastLines | None:
+        """Return this criterion, or one close to it, as sums of least lines, if there is one."""
+        del classes
+        return None
+
+
+class LeastLines(Criterion):
+    """A loss that needs no more than sums and comparisons: a sum of terms, each the least of lines.
+
+    A line is linear in the class counts. So parties can find it of counts that none of them has
+    (``privet.privacy.blind_choice``).
+    """
+
+    @abstractmethod
+    def lines(self, classes: int) -> Integers:
+        """Return the lines, of shape (terms, lines of each, classes), in units."""
+
+    def losses(self, statistics: NDArray[Any]) -> Integers:
+        """See :class:`Criterion`."""
+        counts = np.asarray(statistics, dtype=np.int64)
+        lines = self.lines(counts.shape[-1])
+        return np.asarray(sum((counts @ term.T).min(axis=-1) for term in lines))
+
+    def in_lines(self, classes: int) -> LeastLines:
+        """See :class:`Criterion`."""
+        del classes
+        return self
+
 
 @dataclass(frozen=True)
 class Gini(Criterion):
@@ -91,9 +120,92 @@ class Gini(Criterion):
         """``2 * scale``: the loss changes by 2N/(N+1) at most, and floors by its ceiling."""
         return 2 * self.scale
 
+    def in_lines(self, classes: int) -> GiniChords:
+        """See :class:`Criterion`."""
+        return GiniChords(classes)
+
 
 @dataclass(frozen=True)
-class Max(Criterion):
+class GiniChords(LeastLines):
+    """Gini with chords for its curve.
+
+    Gini is the sum over the classes of ``n p (1 - p)``, where p is a class's share. Here the curve
+    ``p (1 - p)`` is replaced by its chords between 0, a few shares, and 1: the shares are 0.05,
+    0.2, 0.5, 0.8 and 0.95 for two classes; for K classes 1/(4K), 1/K, and a quarter and three
+    quarters of the way from there to 1.
+
+    Parameters
+    ----------
+    classes : int
+        The number of classes.
+    """
+
+    name: ClassVar[str] = "gini in chords"
+    classes: int
+
+    def __post_init__(self) -> None:
+        if not _is_whole(self.classes) or not 1 <= self.classes <= 2**10:
+            raise BudgetError("classes must be a whole number, at most 1024")
+
+    @property
+    def _bends(self) -> tuple[int, ...]:
+        """Where the chords meet, in parts of the last one."""
+        classes = int(self.classes)
+        if classes <= 2:
+            return 0, 1, 4, 10, 16, 19, 20
+        return 0, 1, 4, classes + 3, 3 * classes + 1, 4 * classes
+
+    @property
+    def _chords(self) -> list[tuple[int, int, int]]:
+        """Of each chord where it begins, and its height at share 1 and at share 0."""
+        whole = self._bends[-1]
+        return [
+            (low, (whole - low) * (whole - high), low * high)
+            for low, high in itertools.pairwise(self._bends)
+        ]
+
+    @property
+    def _unit(self) -> int:
+        """What all heights are multiples of."""
+        return math.gcd(*(height for _, *heights in self._chords for height in heights))
+
+    @property
+    def _alike(self) -> int:
+        """How many classes a term stands for: the two terms of two classes are equal."""
+        return 2 if self.classes == 2 else 1
+
+    @property
+    def scale(self) -> int:  # type: ignore[override]
+        """See :class:`Criterion`."""
+        return self._bends[-1] ** 2 // (self._unit * self._alike)
+
+    def lines(self, classes: int) -> Integers:
+        """See :class:`LeastLines`."""
+        if classes != self.classes:
+            raise BudgetError("the criterion was made for another number of classes")
+        heights = np.array([[one, none] for _, one, none in self._chords]) // self._unit
+        own = np.eye(classes, dtype=np.int64)[: classes // self._alike, None]
+        return np.asarray(own * heights[:, :1] + (1 - own) * heights[:, 1:])
+
+    @property
+    def spread(self) -> int:
+        """The most that the chords at the shares before a record is added can rise with it.
+
+        Its own class's chord rises by its height at 1, the others' by theirs at 0; classes whose
+        chords begin at shares that sum up to 1 or more cannot be in one region.
+        """
+        best = [0] * self._bends[-1]  # by other classes, for what their chords' beginnings sum to
+        for _ in range(int(self.classes) - 1):
+            best = [
+                max(best[room - low] + none for low, _, none in self._chords if low <= room)
+                for room in range(len(best))
+            ]
+        most = max(one + best[-1 - low] for low, one, _ in self._chords)
+        return most // (self._unit * self._alike)
+
+
+@dataclass(frozen=True)
+class Max(LeastLines):
     """Records outside the majority: ``n - max n_c``. A record changes it by 0 or 1."""
 
     name: ClassVar[str] = "max"
@@ -103,6 +215,10 @@ class Max(Criterion):
         """See :class:`Criterion`."""
         counts = np.asarray(statistics, dtype=np.int64)
         return np.asarray(counts.sum(axis=-1) - counts.max(axis=-1))
+
+    def lines(self, classes: int) -> Integers:
+        """See :class:`LeastLines`."""
+        return 1 - np.eye(classes, dtype=np.int64)[None]
 
     @property
     def spread(self) -> int:

@@ -20,6 +20,7 @@ from privet.criteria import (
     ClippedEntropy,
     Entropy,
     Gini,
+    GiniChords,
     Max,
 )
 from privet.errors import BudgetError
@@ -77,18 +78,20 @@ def assert_changes_within(criterion, tables, low, high):
 
 
 class TestExactCriteria:
-    """Gini and Max are floors of exact numbers: the change lies in [0, spread] exactly."""
+    """These are floors of exact numbers: the change lies in [0, spread] exactly."""
 
-    @pytest.mark.parametrize("criterion", [Gini(), Max()], ids=lambda c: c.name)
+    @pytest.mark.parametrize("kind", [Gini, Max, GiniChords])
     @pytest.mark.parametrize(("classes", "children", "largest"), SHAPES)
-    def test_every_small_table_and_neighbour(self, criterion, classes, children, largest):
+    def test_every_small_table_and_neighbour(self, kind, classes, children, largest):
+        criterion = kind(classes) if kind is GiniChords else kind()
         tables = small_tables(classes, children, largest)
         assert_changes_within(criterion, tables, 0, criterion.spread)
 
-    @pytest.mark.parametrize("criterion", [Gini(), Max()], ids=lambda c: c.name)
+    @pytest.mark.parametrize("kind", [Gini, Max, GiniChords])
     @pytest.mark.parametrize("total", LARGE_TOTALS)
-    @pytest.mark.parametrize(("classes", "children"), [(2, 1), (2, 3), (7, 2)])
-    def test_large_tables(self, criterion, generator, classes, children, total):
+    @pytest.mark.parametrize(("classes", "children"), [(2, 1), (2, 3), (3, 2), (7, 2)])
+    def test_large_tables(self, kind, generator, classes, children, total):
+        criterion = kind(classes) if kind is GiniChords else kind()
         tables = large_tables(generator, classes, children, total)
         assert_changes_within(criterion, tables, 0, criterion.spread)
 
@@ -108,6 +111,42 @@ class TestExactCriteria:
         for n in (1, 2, 10, 999):
             assert changes(Gini(), np.array([[[n, 0]]])).max() == 2 * n * Gini.scale // (n + 1)
 
+    @pytest.mark.parametrize("classes", [2, 3, 4, 7, 10])
+    def test_chords_are_below_gini_and_meet_it_at_their_bends(self, generator, classes):
+        criterion = GiniChords(classes)
+        counts = generator.dirichlet(np.full(classes, 0.4), 3_000) * 10_000
+        counts = counts.astype(np.int64)
+        ours, gini = criterion.losses(counts) / criterion.scale, Gini().losses(counts) / Gini.scale
+        assert (ours <= gini + 1e-5).all()
+        assert (ours >= gini - 0.17 * counts.sum(axis=1)).all()
+        whole = criterion._bends[-1]
+        for first in criterion._bends[1:-1]:
+            # one class at a bend, and the rest at another one, or at nothing
+            if whole - first in criterion._bends:
+                counts = np.array([first, whole - first, *[0] * (classes - 2)]) * 60
+                exact = Gini().losses(counts) / Gini.scale
+                assert criterion.losses(counts) / criterion.scale == pytest.approx(exact)
+
+    @pytest.mark.parametrize("classes", [2, 3, 4, 5, 7])
+    def test_the_spread_of_chords_is_attained(self, generator, classes):
+        tables = large_tables(generator, classes, 1, 500, repeats=2_000)
+        assert changes(GiniChords(classes), tables).max() == GiniChords(classes).spread
+
+    @pytest.mark.parametrize("classes", [2, 3, 6])
+    def test_lines_are_losses(self, generator, classes):
+        counts = generator.integers(0, 500, (50, classes))
+        for criterion in (Max(), GiniChords(classes)):
+            found = np.einsum("nk,tlk->ntl", counts, criterion.lines(classes)).min(axis=2)
+            assert (found.sum(axis=1) == criterion.losses(counts)).all()
+            assert criterion.in_lines(classes) is criterion
+        assert Gini().in_lines(classes) == GiniChords(classes)
+        assert Entropy(9).in_lines(classes) is None
+        with pytest.raises(BudgetError, match="classes"):
+            GiniChords(classes + 1).losses(counts)
+        for wrong in (0, 1.5, True, 2_000):
+            with pytest.raises(BudgetError, match="classes"):
+                GiniChords(wrong)
+
     def test_max_spread_is_attained(self):
         assert changes(Max(), np.array([[[3, 0]]])).max() == Max().spread == 1
         assert changes(Max(), np.array([[[3, 0]]])).min() == 0
@@ -122,7 +161,7 @@ class TestExactCriteria:
 
     def test_shape_is_kept_and_empty_regions_lose_nothing(self):
         assert Gini().losses(np.zeros((4, 3, 2))).shape == (4, 3)
-        for criterion in (Gini(), Max(), Entropy(9), ClippedEntropy(0.1, 2)):
+        for criterion in (Gini(), GiniChords(2), Max(), Entropy(9), ClippedEntropy(0.1, 2)):
             assert not criterion.losses(np.zeros((4, 3, 2))).any()
 
 

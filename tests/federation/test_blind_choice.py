@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privet.criteria import ClippedEntropy, Entropy, Gini, Max
+from privet.criteria import Gini, GiniChords, Max
 from privet.errors import BudgetError, FederationError
 from privet.privacy import (
     Ballot,
@@ -15,8 +15,11 @@ from privet.privacy import (
     PermuteAndFlip,
     Seat,
     SeededNoise,
-    batches,
+    Shape,
+    Terms,
+    check_range,
     deal,
+    never,
     open_sum,
     openings,
     winners,
@@ -36,19 +39,22 @@ def seats(count):
     return found
 
 
-def choose(scores, public=None, members=None, turn=b"t", spy=None):
+def choose(scores, public=None, members=None, turn=b"t", spy=None, terms=None):
     """Run a choice as the coordinator does."""
     members = members or seats(len(scores))
+    terms = terms or [None] * len(scores)
     rows, options = scores[0].shape
+    shape = Shape(rows, options) if terms[0] is None else terms[0].shape(options)
     public = np.zeros((rows, options), dtype=np.int64) if public is None else public
     names = [seat.name for seat in members]
     ballots = [
-        Ballot(mine, public, seat, names, turn) for mine, seat in zip(scores, members, strict=True)
+        Ballot(mine, public, seat, names, turn, more)
+        for mine, seat, more in zip(scores, members, terms, strict=True)
     ]
     chosen = []
-    for size in batches(rows, options):
-        given = deal(size, options, len(ballots))
-        for count, mix in openings(size, options):
+    for some in shape.batches():
+        given = deal(some, len(ballots))
+        for count, mix in openings(some):
             words = [ballot.answer(some) for ballot, some in zip(ballots, given, strict=True)]
             assert {each.shape for each in words} == {(count,)}
             opened = open_sum(words, mix=mix)
@@ -74,8 +80,36 @@ def test_the_largest_sum_is_found(parties, rows, options):
 def test_many_rows_are_chosen_for_in_batches(monkeypatch):
     monkeypatch.setattr(module, "_MOST", 20)
     scores = [np.random.default_rng(k).integers(-99, 99, (11, 7)) for k in range(3)]
-    assert batches(11, 7) == [2, 2, 2, 2, 2, 1]
+    assert [some.rows for some in Shape(11, 7).batches()] == [2, 2, 2, 2, 2, 1]
     assert choose(scores) == sum(scores).argmax(axis=1).tolist()
+
+
+@pytest.mark.parametrize("most", [40, 2**18])
+@pytest.mark.parametrize("parties", [2, 4])
+@pytest.mark.parametrize("criterion", [GiniChords(2), GiniChords(3), GiniChords(5), Max()])
+def test_options_are_judged_by_the_counts_of_all_parties(monkeypatch, criterion, parties, most):
+    """Each party alone may have one class only; options have different numbers of regions."""
+    monkeypatch.setattr(module, "_MOST", most)
+    generator = np.random.default_rng(parties)
+    classes, owners = getattr(criterion, "classes", 4), np.array([0, 0, 1, 1, 1, 2, 3, 3])
+    rows, options = 9, 4
+    counts = generator.integers(0, 60, (parties, rows, len(owners), classes))
+    for party in range(parties):
+        counts[party, :, :, np.arange(classes) % parties != party] = 0
+    terms = [Terms(mine, -criterion.lines(classes), owners) for mine in counts]
+    scores = list(generator.integers(-40, 40, (parties, rows, options)))
+    losses = criterion.losses(counts.sum(axis=0))
+    total = sum(scores) - np.add.reduceat(losses, [0, 2, 5, 6], axis=1)
+    assert choose(scores, terms=terms) == total.argmax(axis=1).tolist()
+
+
+def test_what_may_not_win_does_not_and_ranges_are_checked():
+    scores = [np.array([[2**40, 5, -(2**40)]])] * 2
+    public = np.array([[never(3), never(3), 0]])
+    assert choose(scores, public) == [2]
+    check_range(GiniChords(23).spread * 2**31, 50_000)
+    with pytest.raises(FederationError, match="too many classes"):
+        check_range(GiniChords(1000).spread * 2**31, 50_000)
 
 
 def expand(dealt, pairs):
@@ -120,8 +154,8 @@ def test_what_the_parties_open_is_uniform():
         Watched(mine, np.zeros_like(mine), seat, names, b"w")
         for mine, seat in zip(scores, members, strict=True)
     ]
-    given = deal(200, 2, 2)
-    for _, mix in openings(200, 2):
+    given = deal(Shape(200, 2), 2)
+    for _, mix in openings(Shape(200, 2)):
         words = [ballot.answer(some) for ballot, some in zip(ballots, given, strict=True)]
         given = [open_sum(words, mix=mix)] * 2
     first = found[0]  # differences, all alike, under dealt numbers
@@ -144,13 +178,13 @@ def test_nonsense_ends_a_choice():
         with pytest.raises(FederationError, match="deal"):
             ballot(repr(dealt).encode()).answer(dealt)
     begun = ballot(b"x")
-    begun.answer(deal(1, 4, 2)[0])
+    begun.answer(deal(Shape(1, 4), 2)[0])
     with pytest.raises(FederationError, match="open"):
         begun.answer(np.zeros(9, dtype=np.uint64))
     with pytest.raises(FederationError, match="over"):
         begun.answer(np.zeros(2, dtype=np.uint64))
     with pytest.raises(FederationError, match="before"):  # no mask is used twice
-        ballot(b"x").answer(deal(1, 4, 2)[0])
+        ballot(b"x").answer(deal(Shape(1, 4), 2)[0])
 
 
 def test_a_key_that_the_first_party_did_not_seal_is_refused():
@@ -172,89 +206,75 @@ def test_a_key_that_the_first_party_did_not_seal_is_refused():
 # The law
 
 
-def noisy_max_law(scores, rate):
+def noisy_max_law(scores, mechanism):
     """Return the chance of each option under geometric noise; of equal ones the first wins."""
+    rate, step = float(mechanism.rate), mechanism.step
     a = math.exp(-rate)
-    values = np.arange(0, math.ceil(60 / rate) + max(scores) - min(scores))
+    steps = np.arange(0, math.ceil(60 / rate) + max(scores) - min(scores))
     law = []
     for winner, own in enumerate(scores):
-        below = np.ones(len(values))
+        below = np.ones(len(steps))
         for other, score in enumerate(scores):
             if other != winner:
-                # The other is at most (less than, if it comes first) own + value.
-                most = own + values - score - (other < winner)
+                # The other is at most (less than, if it comes first) own + noise.
+                most = (own + step * steps - score - (other < winner)) // step
                 below *= np.where(most >= 0, 1 - a ** (most + 1.0), 0)
-        law.append(((1 - a) * a**values * below).sum())
+        law.append(((1 - a) * a**steps * below).sum())
     return np.array(law)
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1, 4), Fraction(1), Fraction(3)])
-def test_neighbours_differ_by_no_more_than_epsilon(epsilon):
-    """The worst case meets the bound: the noise is not larger than it must be."""
-    mechanism = NoisyMaxShare(2, epsilon, 3)
-    rate = float(mechanism.rate)
-    steps = 2 // mechanism.unit
+@pytest.mark.parametrize("spread", [1, 2, 18, 19])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(1, 4), Fraction(1), Fraction(3)])
+def test_neighbours_differ_by_no_more_than_epsilon(epsilon, spread):
+    """Also where a step is no whole part of the spread, and scores lie between steps."""
+    mechanism = NoisyMaxShare(spread, epsilon, 3)
     generator = np.random.default_rng(0)
     worst = 0.0
     for trial in range(300):
-        before = generator.integers(0, 3 * steps + 1, 3)
-        change = generator.integers(0, steps + 1, 3) if trial else np.array([steps, 0, 0])
-        ratio = np.log(noisy_max_law(before, rate) / noisy_max_law(before - change, rate))
+        before = generator.integers(0, 3 * spread + 1, 3)
+        change = generator.integers(0, spread + 1, 3) if trial else np.array([spread, 0, 0])
+        ratio = np.log(noisy_max_law(before, mechanism) / noisy_max_law(before - change, mechanism))
         worst = max(worst, np.abs(ratio).max())
     assert worst <= float(epsilon) + 1e-9
     assert worst > 0.8 * float(epsilon)
 
 
 @pytest.mark.parametrize("honest", [1, 2, 4])
-def test_honest_shares_make_the_law(honest):
-    epsilon, scores = Fraction(1), np.array([[4, 6, 3]])
-    mechanism, noise = NoisyMaxShare(2, epsilon, honest), SeededNoise(honest)
+@pytest.mark.parametrize("spread", [2, 50])
+def test_honest_shares_make_the_law(honest, spread):
+    scores = np.array([[4, 6, 3]]) * spread // 2
+    mechanism, noise = NoisyMaxShare(spread, Fraction(1), honest), SeededNoise(honest)
     runs = 20_000
     many = Exact(np.repeat(scores, runs, axis=0))
     nothing = Exact(np.zeros_like(many))
     parts = [mechanism.release(many if k == 0 else nothing, noise) for k in range(honest)]
     found = np.bincount(sum(parts).argmax(axis=1), minlength=3)
-    law = noisy_max_law((scores // mechanism.unit)[0], float(mechanism.rate))
+    law = noisy_max_law(scores[0], mechanism)
     assert ((found - runs * law) ** 2 / (runs * law)).sum() < 14  # 2 degrees of freedom
 
 
 def test_the_law_is_close_to_permute_and_flip():
-    """A record's change is eight steps or more of noise: the grid hardly shows."""
-    scores = -Gini().losses(np.array([[[40, 20]], [[35, 5]], [[30, 30]]]))[:, 0]
+    """A record's change is eight steps of noise or more: they hardly show."""
+    criterion = GiniChords(2)
+    scores = -criterion.losses(np.array([[[40, 20]], [[35, 5]], [[30, 30]]]))[:, 0]
     epsilon, runs = Fraction(1, 3), 30_000
-    mechanism, noise = NoisyMaxShare(Gini().spread, epsilon, 2), SeededNoise(3)
+    mechanism, noise = NoisyMaxShare(criterion.spread, epsilon, 2), SeededNoise(3)
     many = Exact(np.repeat(scores[None], runs, axis=0))
     total = mechanism.release(many, noise) + mechanism.release(Exact(0 * many), noise)
     found = np.bincount(total.argmax(axis=1), minlength=3) / runs
-    flip = PermuteAndFlip(Gini().spread, epsilon)
+    flip = PermuteAndFlip(criterion.spread, epsilon)
     expected = np.bincount([flip.choose(Exact(scores), noise) for _ in range(runs)], minlength=3)
     assert found == pytest.approx(expected / runs, abs=0.02)
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(40), math.inf])
-@pytest.mark.parametrize(
-    "criterion",
-    [Gini(), Max(), Entropy(1_000), ClippedEntropy(classes=3)],
-    ids=lambda criterion: criterion.name,
-)
-def test_a_record_changes_steps_by_no_more_than_the_rate_counts(criterion, epsilon):
-    mechanism = NoisyMaxShare(criterion.spread, epsilon, 2, criterion.rounded)
-    generator = np.random.default_rng(1)
-    counts = generator.integers(0, 400, (4_000, 3)) // generator.integers(1, 200, (4_000, 1))
-    more = counts.copy()
-    more[np.arange(len(more)), generator.integers(0, 3, len(more))] += 1
-    change = (-criterion.losses(more)) // mechanism.unit - (-criterion.losses(counts)) // (
-        mechanism.unit
-    )
-    reach = int(change.max()) - int(change.min())
-    steps = -(-criterion.spread // mechanism.unit) + (criterion.rounded and mechanism.unit > 1)
-    assert reach <= steps
-    if epsilon != math.inf:
-        assert mechanism.rate == epsilon / steps
-        assert mechanism.unit == 1 or epsilon / steps <= Fraction(1, 8)
-    if not criterion.rounded:
-        assert change.max() <= 0
-        assert criterion.spread % mechanism.unit == 0  # the grid costs nothing
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(40)])
+@pytest.mark.parametrize("spread", [1, 7, 18, 2 * Gini.scale])
+def test_a_records_change_is_so_many_steps_at_most(spread, epsilon):
+    mechanism = NoisyMaxShare(spread, epsilon, 2)
+    steps = math.ceil(spread / mechanism.step)
+    assert mechanism.rate == epsilon / steps
+    assert steps * mechanism.step <= 1.1 * spread
+    assert mechanism.step == 1 or mechanism.rate <= Fraction(1, 8)
 
 
 def test_public_measures_are_worth_their_logarithm():

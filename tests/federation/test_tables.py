@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from privet import (
@@ -11,10 +12,11 @@ from privet import (
     LedgerStore,
     PrivateBoostingClassifier,
     PrivateTreeClassifier,
+    Schema,
     SulqID3Classifier,
     TopDownClassifier,
 )
-from privet.criteria import Gini, Max
+from privet.criteria import Gini, GiniChords, Max
 from privet.errors import BudgetError, FederationError, SchemaError
 from privet.federation import (
     PROTOCOLS,
@@ -26,7 +28,7 @@ from privet.federation import (
     Refused,
 )
 from privet.learners.topdown import make_candidates, make_view
-from privet.tables import Multiway
+from privet.tables import Multiway, PrivateTable
 
 from .parties import SCHEMA, make, make_odd, rows
 
@@ -249,15 +251,65 @@ def test_parties_choose_by_all_rows_where_no_party_could():
     assert table.root().choose_labels(1) in ([0], [1])
 
 
+@pytest.mark.filterwarnings("ignore:epsilon is infinite")
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("candidates", ["binary", "all codes"])
+def test_the_split_is_that_of_one_table_however_rows_are_divided(classes, candidates):
+    """Each party has one class only: none of them can tell any split from another."""
+    generator = np.random.default_rng(classes)
+    schema = Schema(SCHEMA.features, target="y", classes=list(range(classes)))
+    x = generator.random((900, 2))
+    y = (x[:, 0] * classes + generator.normal(0, 0.3, 900)).astype(int).clip(0, classes - 1)
+    features = pd.DataFrame({"x": x[:, 0], "c": np.where(x[:, 1] < 0.3, "u", "v")})
+    endless = Budget(float("inf"))
+    parties = [Party(f"p{k}", features[y == k], y[y == k], schema, endless) for k in range(classes)]
+    view = make_view(schema, 9)
+    offered = make_candidates(view, missing=True) if candidates == "binary" else Multiway()
+    table = PrivateTable(features, y, schema, endless)
+    for criterion in (GiniChords(classes), Max()):
+        (alone,) = table.root(view).choose_splits(
+            offered, criterion, float("inf"), np.ones((1, 2), dtype=bool)
+        )
+        session = FederatedTable(parties).session(endless)
+        asked = Gini() if isinstance(criterion, GiniChords) else criterion
+        assert session.root(view).choose_splits(
+            offered, asked, float("inf"), np.ones((1, 2), dtype=bool)
+        ) == [alone]
+
+
+def test_parties_of_one_class_each_learn_what_one_table_would():
+    features, target = rows(4_000, 1)
+    parties = [
+        Party(f"p{k}", features[mine], target[mine], SCHEMA, Budget(4.0), random_state=k)
+        for k in range(4)
+        for mine in [(target == k % 2) & (np.arange(4_000) % 4 // 2 == k // 2)]
+    ]
+    model = TopDownClassifier(4.0, max_nodes=7).fit(FederatedTable(parties))
+    assert accuracy(model) > 0.85
+
+
+def test_losses_that_cannot_be_compared_are_refused_before_anything_is_spent():
+    parties = [party_of(k) for k in range(3)]
+    table = FederatedTable(parties)
+    for learner in (TopDownClassifier, DiffPID3Classifier):
+        with pytest.raises(FederationError, match=r"'clipped_entropy'.*'gini' or 'max'"):
+            learner(4.0, criterion="clipped_entropy").fit(table)
+    with pytest.raises(FederationError, match="permute-and-flip"):
+        TopDownClassifier(4.0, split="rnm").fit(table)
+    with pytest.raises(FederationError, match="published"):
+        TopDownClassifier(4.0, split="rnm", calibration="published", n_rows=1_500).fit(table)
+    assert all(party.table.ledger.total.epsilon == 0 for party in parties)
+
+
 def test_choices_have_their_noise_from_end_to_end():
     """Without records the first of equal noises wins: its chance tells the scale of the noise."""
     table = FederatedTable([party_of(k, 0) for k in range(3)]).session(Budget(4.0))
     cells = table.parts(6_000, key=1)
     first = np.mean([label == 0 for label in cells.choose_labels(0.5)])
-    assert first == pytest.approx(1 / (1 + np.exp(-0.5)), abs=0.025)  # 0.62; at twice 0.5: 0.73
+    assert first == pytest.approx(1 / (1 + np.exp(-0.5)), abs=0.03)  # 0.62; at twice 0.5: 0.73
     splits = cells.choose_splits(Multiway(), Max(), Fraction(1, 2), np.ones((6_000, 2), dtype=bool))
     first = np.mean([split.feature == 0 for split in splits])
-    assert first == pytest.approx(1 / (1 + np.exp(-0.5)), abs=0.025)
+    assert first == pytest.approx(1 / (1 + np.exp(-0.5)), abs=0.03)
 
 
 def test_a_choice_that_is_no_option_is_noticed():

@@ -10,7 +10,7 @@ from scipy import stats
 
 from privet import Budget, Categorical, Numeric, PrivateTable, Schema
 from privet.criteria import Gini, Max
-from privet.tables import Given, Multiway, Split, Thresholds, View
+from privet.tables import Given, Multiway, Split, Thresholds, View, losses_of
 
 ALARM = 1e-6
 STEPS = 8
@@ -38,7 +38,7 @@ def test_losses_are_those_of_the_splits_they_stand_for(records):
         code = STEPS if np.isnan(x) else int(np.clip(np.floor(x), 0, STEPS - 1))
         counts[0, code, "pqr".index(y)] += 1
     candidates = Thresholds(STEPS)
-    losses = candidates.losses(0, counts, Gini(), range(1))
+    losses = losses_of(candidates, 0, counts, Gini(), range(1))
     assert losses.shape == (1, candidates.options(0, VIEW)) == (1, STEPS - 1)
     for option in range(STEPS - 1):
         split = candidates.split(0, option, 0, VIEW)
@@ -48,7 +48,7 @@ def test_losses_are_those_of_the_splits_they_stand_for(records):
         ]
         assert losses[0, option] == Gini().losses(np.array(sums)).sum()
         given_one = Given({0: [split]})
-        assert given_one.losses(0, counts, Gini(), range(1))[0, 0] == losses[0, option]
+        assert losses_of(given_one, 0, counts, Gini(), range(1))[0, 0] == losses[0, option]
         assert given_one.split(0, 0, 0, VIEW) == split
     assert Given({}).split(1, 0, 0, VIEW) == Multiway().split(1, 0, 0, VIEW)
 

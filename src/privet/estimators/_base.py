@@ -46,8 +46,6 @@ class PrivateEstimator(BaseEstimator):
     """
 
     learner: ClassVar[str]
-    #: Whether the learner asks for sums over records only, so that several parties can answer.
-    _of_sums: ClassVar[bool] = False
     #: Whether targets are classes; else they are numbers.
     _of_classes: ClassVar[bool]
 
@@ -121,14 +119,17 @@ class PrivateEstimator(BaseEstimator):
             del self.feature_names_in_
         return self
 
+    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
+        """Raise if this cannot be learned from parties, before anything is asked."""
+        del parties, options
+        raise FederationError(
+            f"{type(self).__name__} asks for more than sums over parties; TopDownClassifier, "
+            "DiffPID3Classifier and SulqID3Classifier learn from a federation"
+        )
+
     def _fit_parties(self, parties: FederatedTable) -> Self:
         """Learn from rows that several parties hold, each of which keeps its own ledger."""
-        name, schema = type(self).__name__, parties.schema
-        if not self._of_sums:
-            raise FederationError(
-                f"{name} asks for more than sums over parties; TopDownClassifier, "
-                "DiffPID3Classifier and SulqID3Classifier learn from a federation"
-            )
+        schema = parties.schema
         if self.schema is not None and self.schema != schema:
             raise SchemaError("the parties have another schema; leave schema=None")
         if self.ledger is not None:
@@ -138,6 +139,7 @@ class PrivateEstimator(BaseEstimator):
         if (schema.classes is not None) != self._of_classes:
             raise SchemaError("the parties' target does not fit this estimator")
         options = self._check_parameters(schema)
+        self._check_parties(parties, **options)
         table = parties.session(self._budget(schema))
         predictor = self._learn(table, **options)  # type: ignore[arg-type]
         table.ledger.close()

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from privet.criteria import ClippedEntropy, Criterion, Entropy, Gini, Max
 from privet.errors import BudgetError
 from privet.estimators._base import PrivateTreeEstimator, check_depth
+from privet.federation import FederatedTable
 from privet.learners import friedman_schuster
 from privet.privacy import LedgerStore
 from privet.schema import Schema
@@ -86,7 +87,6 @@ class SulqID3Classifier(_FriedmanSchuster):
     """
 
     learner: ClassVar[str] = "sulq"
-    _of_sums: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -103,6 +103,9 @@ class SulqID3Classifier(_FriedmanSchuster):
         self.calibration = calibration
         self.ledger = ledger
         self.random_state = random_state
+
+    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
+        """Raise never: counts are all that it asks for."""
 
     def _learn(self, table: PrivateTable, **options: Any) -> Tree:
         return friedman_schuster.learn_sulq(table, epsilon=table.ledger.budget.limit, **options)
@@ -168,7 +171,6 @@ class DiffPID3Classifier(_FriedmanSchuster):
     """
 
     learner: ClassVar[str] = "diffpid3"
-    _of_sums: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -196,6 +198,9 @@ class DiffPID3Classifier(_FriedmanSchuster):
             **super()._check_parameters(schema),
             "criterion": _criterion(self.criterion, self.n_max, len(schema.classes)),
         }
+
+    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
+        parties.check_choices(options["criterion"])
 
     def _learn(self, table: PrivateTable, **options: Any) -> Tree:
         return friedman_schuster.learn_diffpid3(table, epsilon=table.ledger.budget.limit, **options)

@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privet.criteria import ClippedEntropy, Criterion, Entropy, Gini, Max
-from privet.errors import BudgetError, PublishedCostWarning
+from privet.errors import BudgetError, FederationError, PublishedCostWarning
 from privet.estimators._base import PrivateTreeEstimator, check_depth, check_rows
+from privet.federation import FederatedTable
 from privet.learners import topdown
 from privet.learners.topdown import Options
 from privet.privacy import Budget, LedgerStore, exact
@@ -112,7 +113,6 @@ class TopDownClassifier(PrivateTreeEstimator):
     """
 
     learner: ClassVar[str] = "topdown"
-    _of_sums: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -187,6 +187,14 @@ class TopDownClassifier(PrivateTreeEstimator):
         )
         topdown.check_budget(options)
         return {"n_rows": rows, "options": options}
+
+    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
+        given: Options = options["options"]
+        if given.published:
+            raise FederationError(
+                "the published calibration is for one table: it releases the gains of all splits"
+            )
+        parties.check_choices(given.criterion, given.split)
 
     def _budget(self, schema: Schema) -> Budget:
         asked = Budget(self.epsilon)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from privet.criteria import ClippedEntropy, Entropy, Gini, Max
+from privet.criteria import ClippedEntropy, Entropy, Gini, GiniChords, Max
 from privet.errors import FederationError, PrivetError
 from privet.privacy import Ballot, Budget, LedgerStore, Seat
 from privet.schema import Schema
@@ -44,7 +44,7 @@ CHARGED = frozenset(
 _KNOWN = {
     type(None), bool, int, float, str, bytes, Fraction, np.ndarray, np.int64, np.float64,
     View, Split, Binary, Multiway, Thresholds, Given,
-    Gini, Max, Entropy, ClippedEntropy,
+    Gini, GiniChords, Max, Entropy, ClippedEntropy,
 }  # fmt: skip
 
 

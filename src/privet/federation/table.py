@@ -8,8 +8,8 @@ the others are refused before anything is spent. Three protocols (docs/proofs/fe
 * ``local-rnm``: every party proposes a split of every cell, chosen privately among all of them from
   its own rows; noisy counts on the few proposals decide.
 * ``secure-sum``: counts are summed under masks, and the parties' shares of noise add up to *one*
-  noise, as on a single machine. Splits and labels are chosen by the sums of the parties' noisy
-  scores, of which only the largest one's place is seen (:mod:`privet.privacy.blind_choice`).
+  noise, as on a single machine. Splits and labels are chosen by noisy scores of all parties' rows,
+  of which only the largest one's place is seen (:mod:`privet.privacy.blind_choice`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.criteria import Criterion
+from privet.criteria import MAX_ROWS, Criterion
 from privet.errors import BudgetError, FederationError
 from privet.federation.parties import Link, LocalLink, Lost, Party
 from privet.privacy import (
@@ -37,7 +37,8 @@ from privet.privacy import (
     PermuteAndFlip,
     Released,
     Scopes,
-    batches,
+    Shape,
+    check_range,
     deal,
     exact,
     open_sum,
@@ -46,7 +47,7 @@ from privet.privacy import (
 )
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables import Multiway, Split, View, list_candidates
+from privet.tables import Multiway, Split, View, list_candidates, losses_of
 
 PROTOCOLS = ("noisy-counts", "local-rnm", "secure-sum")
 #: Part of a selection's budget for proposals; the counts of the proposals have the rest.
@@ -139,6 +140,29 @@ class FederatedTable:
         again.__dict__.update(self.__dict__)
         again.ledger = Ledger(budget)
         return again
+
+    def check_choices(self, criterion: Criterion, how: str = "flip") -> None:
+        """Raise if the parties cannot choose splits in this way, before anything is asked.
+
+        Parameters
+        ----------
+        criterion : Criterion
+            What splits are judged by.
+        how : {"flip", "exponential", "rnm"}
+            By which selection.
+        """
+        if self.protocol != "secure-sum":
+            return
+        if how != "flip":
+            raise FederationError(
+                "under secure sums, splits are chosen by permute-and-flip: ask for 'flip', or use "
+                "another protocol"
+            )
+        if criterion.in_lines(len(self.schema.classes or ())) is None:
+            raise FederationError(
+                f"under secure sums, {criterion.name!r} cannot judge splits: it takes more than "
+                "sums and comparisons; use 'gini' or 'max', or another protocol"
+            )
 
     def close(self) -> None:
         """End the lines; parties settle their books."""
@@ -352,7 +376,8 @@ class FederatedCells:
         if self._table.protocol == "secure-sum":
             mechanism = NoisyMaxShare(1, exact(amount), self._table.honest)
             classes = len(self.schema.classes or ())
-            return self._vote("share_labels", (amount,), classes, mechanism, "which class")
+            shape = Shape(len(self), classes)
+            return self._vote("share_labels", (amount,), shape, mechanism, "which class")
         counts = np.asarray(self.noisy_class_counts(amount))
         return [int(place) for place in counts.argmax(axis=1)]
 
@@ -360,11 +385,7 @@ class FederatedCells:
         self, candidates: Any, criterion: Criterion, amount: Amount, *, how: str
     ) -> list[Split]:
         """Return one split per cell, good by a criterion."""
-        if self._table.protocol == "secure-sum" and how != "flip":
-            raise FederationError(
-                "under secure sums, splits are chosen by permute-and-flip: ask for 'flip', or use "
-                "another protocol"
-            )
+        self._table.check_choices(criterion, how)
         allowed = np.ones((len(self), len(self.schema.names)), dtype=bool)
         return self._choose(candidates, criterion, amount, allowed, "choose_best", (), {"how": how})
 
@@ -381,6 +402,7 @@ class FederatedCells:
 
         Under secure sums always by permute-and-flip.
         """
+        self._table.check_choices(criterion)
         return self._choose(
             candidates, criterion, amount, allowed, "choose_splits", (allowed,), {"flip": flip}
         )
@@ -409,12 +431,17 @@ class FederatedCells:
             return self._by_histograms(candidates, criterion, exact(amount), allowed)
         if self._table.protocol == "secure-sum":
             offered = list_candidates(candidates, self._view)
-            mechanism = NoisyMaxShare(
-                criterion.spread, exact(amount), self._table.honest, criterion.rounded
-            )
-            asked = (candidates, criterion, amount, allowed)
-            what = f"which split ({criterion.name})"
-            places = self._vote("share_splits", asked, len(offered), mechanism, what)
+            classes = len(self.schema.classes or ())
+            lines = criterion.in_lines(classes)
+            assert lines is not None  # check_choices
+            mechanism = NoisyMaxShare(lines.spread, exact(amount), self._table.honest)
+            check_range(lines.spread * MAX_ROWS, len(offered))
+            regions = sum(candidates.width(feature, self._view) for feature, _ in offered)
+            terms, each, _ = lines.lines(classes).shape
+            shape = Shape(len(self), len(offered), regions * terms, each)
+            asked = (candidates, lines, amount, allowed)
+            what = f"which split ({lines.name})"
+            places = self._vote("share_splits", asked, shape, mechanism, what)
             return [
                 candidates.split(*offered[place], cell, self._view)
                 for cell, place in enumerate(places)
@@ -443,12 +470,12 @@ class FederatedCells:
         return [split for _, split in best]
 
     def _vote(
-        self, question: str, asked: Any, options: int, mechanism: NoisyMaxShare, what: str
+        self, question: str, asked: Any, shape: Shape, mechanism: NoisyMaxShare, what: str
     ) -> list[int]:
         """Return for every cell the option with the largest noisy sum over the parties."""
         if not len(self):
             return []
-        if options > MOST_OPTIONS:
+        if shape.options > MOST_OPTIONS:
             raise FederationError(f"parties choose among {MOST_OPTIONS} options at most")
         table = self._table
         while True:
@@ -456,7 +483,7 @@ class FederatedCells:
             members, turn = table.parties, secrets.token_bytes(16)
             given = (*asked, mechanism.honest, members, turn)
             ballots = dict(self._ask(question, *given, check=lambda a: isinstance(a, int)))
-            chosen = self._count(ballots, options) if len(ballots) == len(members) else None
+            chosen = self._count(ballots, shape) if len(ballots) == len(members) else None
             table._lines.forget(ballots)
             if chosen is not None:
                 return chosen
@@ -464,16 +491,14 @@ class FederatedCells:
             if len(table.parties) < max(table.least, 2):
                 raise FederationError("too few parties are left for a choice")
 
-    def _count(self, ballots: dict[str, int], options: int) -> list[int] | None:
+    def _count(self, ballots: dict[str, int], shape: Shape) -> list[int] | None:
         """Deal, pass on what the parties open, and return what they chose; None after a loss."""
         lines = self._table._lines
         chosen: list[int] = []
-        for rows in batches(len(self), options):
-            given: dict[str, Any] = dict(
-                zip(ballots, deal(rows, options, len(ballots)), strict=True)
-            )
+        for some in shape.batches():
+            given: dict[str, Any] = dict(zip(ballots, deal(some, len(ballots)), strict=True))
             opened = np.zeros(0, dtype=np.uint64)
-            for size, mix in openings(rows, options):
+            for size, mix in openings(some):
                 words = lines.ask_all(
                     "vote",
                     places=ballots,
@@ -484,7 +509,7 @@ class FederatedCells:
                     return None
                 opened = open_sum([part for _, part in words], mix=mix)
                 given = dict.fromkeys(ballots, opened)
-            found = winners(opened, options)
+            found = winners(opened, shape.options)
             if found.min() < 0:
                 raise FederationError(
                     "the choice is no option: a party answered nonsense, or lost its keys"
@@ -503,7 +528,7 @@ class FederatedCells:
             parts = self.partition(self.schema.names[feature])
             counts = np.asarray(parts.noisy_class_counts(amount / len(features)))
             counts = np.maximum(counts.reshape(len(self), -1, classes), 0)
-            found = candidates.losses(feature, counts, criterion, range(len(self)))
+            found = losses_of(candidates, feature, counts, criterion, range(len(self)))
             found = np.where(allowed[:, feature, None], found, np.iinfo(np.int64).max)
             losses.append(found)
             owners += [(feature, option) for option in range(found.shape[1])]

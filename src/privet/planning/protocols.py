@@ -22,7 +22,7 @@ from privet.planning.selection import (
 )
 from privet.planning.topdown import noisy_counts_rows, split_rows
 
-#: The spread of rows x Gini impurity, ``n - sum n_c^2 / n``.
+#: The spread of rows x Gini impurity, ``n - sum n_c^2 / n``; a little more than that of its chords.
 GINI_SPREAD = 2.0
 #: Largest slope of a count gain in that impurity, as a length: counts with noise of deviation s
 #: make a gain with noise of deviation ``GAIN_SLOPE * s`` at most, to first order.
@@ -47,7 +47,7 @@ class Protocol:
         What one split loses in rows x Gini, expected, in the worst case.
     split_kind : str
         ``"bound"``, or ``"estimate"``: of LocalRNM and NoisyCounts with normal, independent noise
-        in the gains; of LocalRNM and secure sum for rows divided among the parties at random.
+        in the gains; of LocalRNM for rows divided among the parties at random.
     label_loss : float
         Bound on the rows that one leaf's label loses, expected; of a secure sum with fewer honest
         parties than parties, an estimate.

@@ -1,10 +1,13 @@
-"""Which of several sums is the largest, when nobody may see a sum: that, and nothing else.
+"""Which of several options is the best by all parties' rows, when nobody may see a sum.
 
 Every party has numbers (rows by options); in each row the option with the largest sum over the
-parties is to be found. Modulo 2^64 a party's own numbers are its *share* of the sums, and sums,
-differences and multiples of shares are shares again. What else is needed, a coordinator *deals*: it
-draws random numbers and gives each party a share of them; it never sees what they hide. Options
-meet in pairs, round by round:
+parties is to be found. To the sums may be added *terms*: of several sums (lines) the largest. So an
+option can be judged by the class counts that it gives in all parties' rows together.
+
+Modulo 2^64 a party's own numbers are its *share* of the sums, and sums, differences and multiples
+of shares are shares again. What else is needed, a coordinator *deals*: it draws random numbers and
+gives each party a share of them; it never sees what they hide. Lines, and then options, meet in
+pairs, round by round:
 
 * the difference of a pair, plus a dealt number, is opened among the parties (it is uniform);
 * its sign follows from the opened number and the shared bits of the dealt one, by a carry that is
@@ -27,7 +30,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,15 +60,32 @@ _MOST = 2**18
 _ONE, _TOP, _NEXT = np.uint64(1), np.uint64(63), np.uint64(62)
 
 
-def batches(rows: int, options: int) -> list[int]:
-    """Return how many rows are chosen for at a time."""
-    most = max(1, _MOST // options)
-    return [min(most, rows - first) for first in range(0, rows, most)]
+class Shape(NamedTuple):
+    """What is public of a choice; for some or all of its rows."""
+
+    rows: int
+    options: int
+    #: How many terms a row has in all, and how many lines each of them.
+    terms: int = 0
+    lines: int = 1
+
+    def batches(self) -> list[Shape]:
+        """Return how many rows are chosen for at a time."""
+        most = max(1, _MOST // max(self.options, self.terms * self.lines))
+        return [
+            self._replace(rows=min(most, self.rows - first)) for first in range(0, self.rows, most)
+        ]
+
+    @property
+    def rounds(self) -> list[int]:
+        """How many pairs meet, round by round: lines, then options."""
+        lines = [self.rows * self.terms * half for half in _halves(self.lines)]
+        return [*lines, *(self.rows * half for half in _halves(self.options))]
 
 
-def deal(rows: int, options: int, members: int) -> list[list[Dealt]]:
+def deal(shape: Shape, members: int) -> list[list[Dealt]]:
     """Return for every member of a choice what it is dealt: something for each round."""
-    by_round = [_deal(rows * half, members) for half in _rounds(options)]
+    by_round = [_deal(pairs, members) for pairs in shape.rounds]
     return [[dealt[member] for dealt in by_round] for member in range(members)]
 
 
@@ -83,14 +103,24 @@ def _deal(pairs: int, members: int) -> list[Dealt]:
     return [*keys, (added, mixed)]
 
 
-def openings(rows: int, options: int) -> Iterator[tuple[int, bool]]:
+def openings(shape: Shape) -> Iterator[tuple[int, bool]]:
     """Yield how many words every opening has, and whether it is by XOR; the last is the result."""
-    for half in _rounds(options):
-        pairs = rows * half
+    for pairs in shape.rounds:
         yield pairs, False
         yield from ((3 * pairs if shift < _SHIFTS[-1] else 2 * pairs, True) for shift in _SHIFTS)
         yield pairs, True
-    yield rows, False
+    yield shape.rows, False
+
+
+def never(options: int) -> int:
+    """Return a public number for options that may not win: less than any sum, and not too small."""
+    return -(1 << (61 - _width(options)))
+
+
+def check_range(largest: int, options: int) -> None:
+    """Raise if sums of this size, with noise, cannot be told from what may not win."""
+    if 2 * largest > -never(options):
+        raise FederationError("these are too many classes for a choice among so many options")
 
 
 def winners(opened: Words, options: int) -> NDArray[np.int64]:
@@ -99,13 +129,47 @@ def winners(opened: Words, options: int) -> NDArray[np.int64]:
     return np.asarray(options - 1 - low.astype(np.int64))
 
 
-def _rounds(options: int) -> list[int]:
-    """Return how many pairs each row has, round by round."""
+def _halves(options: int) -> list[int]:
+    """Return how many pairs some options make, round by round."""
     found = []
     while options > 1:
         found.append(options // 2)
         options -= options // 2
     return found
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A party's part in the terms of a choice: each is the largest of some lines.
+
+    Attributes
+    ----------
+    counts : int64 array of shape (rows, regions, numbers)
+        What the lines are taken of.
+    weights : int64 array of shape (terms of a region, lines, numbers)
+        The lines.
+    owners : int array of shape (regions,)
+        The option to which each region's terms are added, in rising order; no option is left out.
+    """
+
+    counts: NDArray[np.int64]
+    weights: NDArray[np.int64]
+    owners: NDArray[np.intp]
+
+    def shape(self, options: int) -> Shape:
+        """Return what is public of a choice with these terms."""
+        rows, regions, _ = self.counts.shape
+        return Shape(rows, options, regions * self.weights.shape[0], self.weights.shape[1])
+
+    def lines_of(self, rows: slice) -> NDArray[np.int64]:
+        """Return all lines, of shape (rows, regions, terms of a region, lines)."""
+        return np.asarray(np.einsum("nrk,tlk->nrtl", self.counts[rows], self.weights))
+
+    def sums(self, found: Words, options: int) -> Words:
+        """Return the terms of each option, added up."""
+        regions = found.reshape(len(found), len(self.owners), -1).sum(axis=2)
+        first = np.searchsorted(self.owners, np.arange(options))
+        return np.asarray(np.add.reduceat(regions, first, axis=1))
 
 
 class Ballot:
@@ -114,9 +178,12 @@ class Ballot:
     Parameters
     ----------
     scores : int64 array of shape (rows, options)
-        This party's numbers, noise included. Nobody sees them.
+        This party's numbers, noise included. Nobody sees them. Sums, with terms, must be smaller
+        than what :func:`never` says.
     public : int64 array of shape (rows, options)
         What is added to the sums, once; the same for all parties.
+    terms : Terms, optional
+        What else is added.
     seat : Seat
         This party's keys.
     members : sequence of str
@@ -132,6 +199,7 @@ class Ballot:
         seat: Seat,
         members: Sequence[str],
         turn: bytes,
+        terms: Terms | None = None,
     ) -> None:
         if not 1 <= scores.shape[1] <= MOST_OPTIONS:
             raise FederationError("a choice has at least one option, and not that many")
@@ -139,7 +207,7 @@ class Ballot:
         #: One of them adds what is public.
         self._leads = seat.name == min(members)
         self._step = 0
-        self._talk = self._run(np.asarray(scores), np.asarray(public))
+        self._talk = self._run(np.asarray(scores), np.asarray(public), terms)
         next(self._talk)
 
     def answer(self, given: Sequence[Dealt] | Words) -> Words:
@@ -149,29 +217,47 @@ class Ballot:
         except StopIteration:
             raise FederationError("this choice is over") from None
 
-    def _run(self, scores: NDArray[np.int64], public: NDArray[np.int64]) -> Talk[None]:
-        options = scores.shape[1]
-        numbers = scores << _width(options)
+    def _run(
+        self, scores: NDArray[np.int64], public: NDArray[np.int64], terms: Terms | None
+    ) -> Talk[None]:
+        rows, options = scores.shape
+        shape = Shape(rows, options) if terms is None else terms.shape(options)
         if self._leads:
-            numbers = numbers + (public << _width(options)) + np.arange(options - 1, -1, -1)
-        words, first = numbers.view(np.uint64), 0
+            scores = scores + public
+        first = 0
         sent = np.zeros(0, dtype=np.uint64)
-        for rows in batches(*scores.shape):
+        for some in shape.batches():
             dealt = yield sent
-            sent = yield from self._choose(words[first : first + rows], dealt)
-            first += rows
+            if not isinstance(dealt, list) or len(dealt) != len(some.rounds):
+                raise FederationError("this is not what a choice has to deal")
+            hands = map(_Hand.of, dealt, some.rounds)
+            mine = slice(first, first + some.rows)
+            shares = scores[mine].view(np.uint64)
+            if terms is not None:
+                lines = terms.lines_of(mine).view(np.uint64)
+                largest = yield from self._largest(lines.reshape(-1, some.lines), hands)
+                shares = shares + terms.sums(largest.reshape(some.rows, -1), options)
+            sent = yield from self._choose(shares, hands)
+            first += some.rows
         yield sent
 
-    def _choose(self, shares: Words, dealt: Any) -> Talk[Words]:
+    def _choose(self, shares: Words, hands: Iterator[_Hand]) -> Talk[Words]:
         """Return words whose sum says which option of each row is the largest."""
         rows, options = shares.shape
-        halves = _rounds(options)
-        if not isinstance(dealt, list) or len(dealt) != len(halves):
-            raise FederationError("this is not what a choice has to deal")
-        for half, some in zip(halves, dealt, strict=True):
+        shares = shares << np.uint64(_width(options))
+        if self._leads:  # the first of equal ones is the largest
+            shares = shares + np.arange(options - 1, -1, -1).astype(np.uint64)
+        largest = yield from self._largest(shares, hands)
+        # The lowest bits only: what is above them is hidden by this party's own numbers.
+        last = largest + (_random(1, rows)[0] << np.uint64(_width(options)))
+        return np.asarray(last + self._seat.mask(self._members, self._next(), rows))
+
+    def _largest(self, shares: Words, hands: Iterator[_Hand]) -> Talk[Words]:
+        """Return shares of the largest number of each row."""
+        rows = len(shares)
+        for half in _halves(shares.shape[1]):
             left, right = shares[:, :half], shares[:, half : 2 * half]
-            difference = (left - right).ravel()
-            hand = _Hand.of(some, difference.size)
+            difference, hand = (left - right).ravel(), next(hands)
             opened = yield from self._open(difference + hand.hidden, mix=False)
             larger = yield from self._is_left(opened, hand)
             # The larger one is the right one plus bit times difference; the bit is opened under a
@@ -182,9 +268,7 @@ class Ballot:
             shares = np.concatenate(
                 [right + product.reshape(rows, half), shares[:, 2 * half :]], axis=1
             )
-        # The lowest bits only: what is above them is hidden by this party's own numbers.
-        last = shares.ravel() + (_random(1, rows)[0] << np.uint64(_width(options)))
-        return np.asarray(last + self._seat.mask(self._members, self._next(), rows))
+        return shares[:, 0]
 
     def _is_left(self, opened: Words, hand: _Hand) -> Talk[Words]:
         """Return shares of whether the left one is larger: the sign of ``opened - hidden``."""

@@ -24,7 +24,7 @@ from privet.privacy.budget import Amount, Budget, Cost, exact
 from privet.privacy.noise import Noise
 from privet.privacy.polya import check_rate, draw_polya, draw_shares
 
-#: Most steps that a record's change is divided into where parties choose together.
+#: Most steps of noise in a record's change where parties choose together.
 _FINEST = 2**10
 
 #: Integers computed from the data. They never leave the room.
@@ -175,26 +175,22 @@ class LaplaceShare:
 class NoisyMaxShare:
     """A share of one-sided geometric noise on scores of which only the largest sum is found.
 
-    With scores on a coarse grid of whole steps, ``honest`` shares make geometric noise: report
-    noisy max with it is permute-and-flip on that grid; epsilon-DP (docs/proofs/federation.md).
+    ``honest`` shares make geometric noise, in steps that are small against it: report noisy max
+    with it is close to permute-and-flip, and epsilon-DP (docs/proofs/federation.md).
 
     Parameters
     ----------
     spread : int
-        Bound on how far apart the changes of two sums are when one record is added.
+        Bound on how far apart the changes of two scores are when one record is added.
     epsilon : Fraction
         The cost, if at least ``honest`` parties add their share and only the choice is seen.
     honest : int
         How many shares make the noise.
-    rounded : bool, default=False
-        Whether changes lie anywhere in an interval of the spread's length, not between nothing and
-        the spread; one more step is then counted.
     """
 
     spread: int
     epsilon: Amount
     honest: int
-    rounded: bool = False
 
     name = "permute-and-flip among parties"
 
@@ -206,32 +202,34 @@ class NoisyMaxShare:
         """What one record pays."""
         return Cost.pure(self.epsilon)
 
-    @property
-    def unit(self) -> int:
-        """How many units of the scores make one step: a step is small against the noise."""
+    @cached_property
+    def step(self) -> int:
+        """Of the noise, in units of the scores: such that the spread is nearly a whole number.
+
+        Small steps need large tables (``polya``).
+        """
         finest = _FINEST if self.epsilon == math.inf else min(_FINEST, math.ceil(8 * self.epsilon))
-        wanted = 1 << (max(finest, 16 if self.rounded else 1) - 1).bit_length()
-        return max(1, self.spread // wanted)
+        steps = {max(1, self.spread // number) for number in range(finest, 4 * finest + 1)}
+        return min(steps, key=lambda step: (-(-self.spread // step) * step, -step))
 
     @property
     def rate(self) -> Fraction:
         """Of the noise, per step; for a finite epsilon."""
-        steps = -(-self.spread // self.unit) + (self.rounded and self.unit > 1)
-        return Fraction(self.epsilon) / steps
+        return Fraction(self.epsilon) / -(-self.spread // self.step)
 
     def release(self, scores: Exact, noise: Noise) -> NDArray[np.int64]:
-        """Return the scores in steps with this party's share of the noise: not to be seen."""
-        steps = np.asarray(scores, dtype=np.int64) // self.unit
+        """Return the scores with this party's share of the noise: not to be seen."""
+        values = np.array(scores, dtype=np.int64)
         if self.epsilon == math.inf:
-            return steps
-        shares = noise.draw(partial(draw_polya, steps.size, self.rate, self.honest))
-        return np.asarray(steps + shares.reshape(steps.shape))
+            return values
+        shares = noise.draw(partial(draw_polya, values.size, self.rate, self.honest))
+        return np.asarray(values + self.step * shares.reshape(values.shape))
 
     def bonus(self, masses: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return what public measures are worth, in steps: as in the exponential mechanism."""
+        """Return what public measures are worth: as in the exponential mechanism."""
         if self.epsilon == math.inf:
             return np.zeros_like(masses)
-        return np.rint(np.log(masses) / float(self.rate)).astype(np.int64)
+        return np.rint(self.step * np.log(masses) / float(self.rate)).astype(np.int64)
 
 
 def _check_share(share: LaplaceShare | NoisyMaxShare) -> None:

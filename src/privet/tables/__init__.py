@@ -12,6 +12,7 @@ from privet.tables.splits import (
     Split,
     Thresholds,
     list_candidates,
+    losses_of,
 )
 from privet.tables.table import Cells, Gradients, PrivateTable, Scores, pull_deviation
 from privet.tables.views import View
@@ -33,5 +34,6 @@ __all__ = [
     "Thresholds",
     "View",
     "list_candidates",
+    "losses_of",
     "pull_deviation",
 ]

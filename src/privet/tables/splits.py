@@ -52,13 +52,21 @@ class Candidates(Protocol):
     def mass(self, feature: int, view: View) -> int:
         """Return the base measure of each of them."""
 
-    def losses(
-        self, feature: int, counts: NDArray[Any], criterion: Criterion, cells: range
-    ) -> NDArray[np.int64]:
-        """Return the losses of shape (cells, options) from counts of (cells, codes, classes)."""
+    def width(self, feature: int, view: View) -> int:
+        """Return how many children each of them has, or is given."""
+
+    def children(self, feature: int, counts: NDArray[Any], cells: range) -> NDArray[Any]:
+        """Return the counts of (cells, options, width, classes) from (cells, codes, classes)."""
 
     def split(self, feature: int, option: int, cell: int, view: View) -> Split:
         """Return a candidate."""
+
+
+def losses_of(
+    candidates: Candidates, feature: int, counts: NDArray[Any], criterion: Criterion, cells: range
+) -> NDArray[np.int64]:
+    """Return the losses of a feature's options, of shape (cells, options)."""
+    return np.asarray(criterion.losses(candidates.children(feature, counts, cells)).sum(axis=2))
 
 
 def list_candidates(candidates: Candidates, view: View) -> list[tuple[int, int]]:
@@ -84,12 +92,14 @@ class Multiway:
         del feature, view
         return 1
 
-    def losses(
-        self, feature: int, counts: NDArray[Any], criterion: Criterion, cells: range
-    ) -> NDArray[np.int64]:
+    def width(self, feature: int, view: View) -> int:
+        """See :class:`Candidates`."""
+        return view.sizes[feature]
+
+    def children(self, feature: int, counts: NDArray[Any], cells: range) -> NDArray[Any]:
         """See :class:`Candidates`."""
         del feature, cells
-        return np.asarray(criterion.losses(counts).sum(axis=-1, keepdims=True))
+        return counts[:, None]
 
     def split(self, feature: int, option: int, cell: int, view: View) -> Split:
         """See :class:`Candidates`."""
@@ -120,15 +130,16 @@ class Thresholds:
         """See :class:`Candidates`."""
         return self.steps - 1 if view.cuts[feature] is None else 1
 
-    def losses(
-        self, feature: int, counts: NDArray[Any], criterion: Criterion, cells: range
-    ) -> NDArray[np.int64]:
+    def width(self, feature: int, view: View) -> int:
+        """See :class:`Candidates`."""
+        return view.sizes[feature] if view.cuts[feature] is None else 2
+
+    def children(self, feature: int, counts: NDArray[Any], cells: range) -> NDArray[Any]:
         """See :class:`Candidates`."""
         if counts.shape[1] != self.steps + 1:  # categorical
-            return Multiway().losses(feature, counts, criterion, cells)
+            return Multiway().children(feature, counts, cells)
         below = np.cumsum(counts, axis=1, dtype=np.int64)
-        left = below[:, : self.steps - 1]
-        return np.asarray(criterion.losses(left) + criterion.losses(below[:, -1:] - left))
+        return _with_rest(below[:, : self.steps - 1], below[:, -1:])
 
     def split(self, feature: int, option: int, cell: int, view: View) -> Split:
         """See :class:`Candidates`."""
@@ -153,18 +164,20 @@ class Given:
         del feature, view
         return 1
 
-    def losses(
-        self, feature: int, counts: NDArray[Any], criterion: Criterion, cells: range
-    ) -> NDArray[np.int64]:
+    def width(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
         if feature not in self.splits:
-            return Multiway().losses(feature, counts, criterion, cells)
-        found = np.zeros((len(counts), 1), dtype=np.int64)
+            return view.sizes[feature]
+        return max((split.n_children for split in self.splits[feature]), default=1)
+
+    def children(self, feature: int, counts: NDArray[Any], cells: range) -> NDArray[Any]:
+        """See :class:`Candidates`."""
+        if feature not in self.splits:
+            return Multiway().children(feature, counts, cells)
+        most = max(split.n_children for split in self.splits[feature])  # others get empty ones
+        found = np.zeros((len(counts), 1, most, counts.shape[2]), dtype=np.int64)
         for place, cell in enumerate(cells):
-            split = self.splits[feature][cell]
-            sums = np.zeros((split.n_children, counts.shape[2]), dtype=np.int64)
-            np.add.at(sums, split.child_of, counts[place])
-            found[place] = criterion.losses(sums).sum()
+            np.add.at(found[place, 0], self.splits[feature][cell].child_of, counts[place])
         return found
 
     def split(self, feature: int, option: int, cell: int, view: View) -> Split:
@@ -196,12 +209,17 @@ class Binary:
         del feature, view
         return 1
 
-    def losses(
-        self, feature: int, counts: NDArray[Any], criterion: Criterion, cells: range
-    ) -> NDArray[np.int64]:
+    def width(self, feature: int, view: View) -> int:
+        """See :class:`Candidates`."""
+        del feature, view
+        return 2
+
+    def children(self, feature: int, counts: NDArray[Any], cells: range) -> NDArray[Any]:
         """See :class:`Candidates`."""
         del cells
-        return _two_sided(self.sides[feature].astype(np.int64), counts, criterion)
+        counts = np.asarray(counts, dtype=np.int64)
+        right = np.einsum("oc,nck->nok", self.sides[feature].astype(np.int64), counts)
+        return _with_rest(right, counts.sum(axis=1, keepdims=True))
 
     def split(self, feature: int, option: int, cell: int, view: View) -> Split:
         """See :class:`Candidates`."""
@@ -235,17 +253,18 @@ class Ordered:
         """See :class:`Candidates`."""
         return self.others.mass(feature, view)
 
-    def losses(
-        self, feature: int, counts: NDArray[Any], criterion: Criterion, cells: range
-    ) -> NDArray[np.int64]:
+    def width(self, feature: int, view: View) -> int:
+        """See :class:`Candidates`."""
+        return 2 if feature in self.orders else self.others.width(feature, view)
+
+    def children(self, feature: int, counts: NDArray[Any], cells: range) -> NDArray[Any]:
         """See :class:`Candidates`."""
         if feature not in self.orders:
-            return self.others.losses(feature, counts, criterion, cells)
+            return self.others.children(feature, counts, cells)
         order = self.orders[feature][cells.start : cells.stop]
         sorted_counts = np.take_along_axis(np.asarray(counts, np.int64), order[:, :, None], axis=1)
         below = np.cumsum(sorted_counts, axis=1)
-        left = below[:, :-1]
-        return np.asarray(criterion.losses(left) + criterion.losses(below[:, -1:] - left))
+        return _with_rest(below[:, :-1], below[:, -1:])
 
     def split(self, feature: int, option: int, cell: int, view: View) -> Split:
         """See :class:`Candidates`."""
@@ -257,13 +276,9 @@ class Ordered:
         return _two_children(feature, second)
 
 
-def _two_sided(
-    sides: NDArray[np.int64], counts: NDArray[Any], criterion: Criterion
-) -> NDArray[np.int64]:
-    counts = np.asarray(counts, dtype=np.int64)
-    right = np.einsum("oc,nck->nok", sides, counts)
-    left = counts.sum(axis=1)[:, None, :] - right
-    return np.asarray(criterion.losses(left) + criterion.losses(right))
+def _with_rest(one: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return two children: one, and the rest."""
+    return np.stack([one, whole - one], axis=2)
 
 
 def _two_children(feature: int, second: NDArray[np.bool_]) -> Split:

@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.criteria import SAD, SSE, TARGET_STEPS, Criterion, Max
+from privet.criteria import MAX_ROWS, SAD, SSE, TARGET_STEPS, Criterion, LeastLines, Max
 from privet.errors import (
     BudgetError,
     DataError,
@@ -49,9 +49,12 @@ from privet.privacy import (
     ReportNoisyMax,
     Scopes,
     Seat,
+    Terms,
     TopOf,
     WholeTree,
+    check_range,
     exact,
+    never,
     noise_for,
     noise_of,
     spread_of,
@@ -69,6 +72,7 @@ from privet.tables.splits import (
     Split,
     best_correct,
     list_candidates,
+    losses_of,
 )
 from privet.tables.views import View, coarse_grid, fine_grid
 
@@ -85,9 +89,6 @@ _SELECTIONS: dict[str, type[PermuteAndFlip | Exponential | ReportNoisyMax]] = {
     "exponential": Exponential,
     "rnm": ReportNoisyMax,
 }
-
-#: So many steps below all others is a split that may not be chosen.
-NEVER = 2**42
 
 #: What a question may cost, in the budget's own amounts: one for all cells, or one for each.
 Amounts = Amount | Sequence[Amount]
@@ -448,7 +449,7 @@ class Cells:
     def share_splits(
         self,
         candidates: Candidates,
-        criterion: Criterion,
+        criterion: LeastLines,
         amount: Amount,
         allowed: NDArray[np.bool_],
         honest: int,
@@ -460,31 +461,45 @@ class Cells:
 
         Parameters
         ----------
-        candidates, criterion, amount, allowed
+        candidates, amount, allowed
             As for :meth:`choose_splits`, with one amount.
+        criterion : LeastLines
+            What splits are judged by.
         honest, seat, members, turn
             As for :meth:`share_class_counts`.
 
         Privacy
         -------
-        A record changes the losses of one party, hence the sums over parties as it changes the
-        losses of one table: the criterion's spread. Noise and cost as for :meth:`share_labels`
-        (docs/proofs/federation.md).
+        The losses are those of all parties' rows together, found by comparisons that nobody sees.
+        A record changes them by the criterion's spread at most. Noise and cost as for
+        :meth:`share_labels` (docs/proofs/federation.md).
         """
         self._need_classes()
         self._check_round(honest, members)
-        self._target_steps(criterion)
         if allowed.shape != (len(self), len(self.schema.names)) or not allowed.any(axis=1).all():
             raise ValueError("every cell needs at least one feature that it may use")
-        mechanism = NoisyMaxShare(criterion.spread, exact(amount), honest, criterion.rounded)
-        self._charge([mechanism], f"which split ({criterion.name}), with others")
-        room, view = _rooms[self._table], _assignments[self].view
-        found = [losses for losses, _ in self._losses(candidates, criterion)]
-        noisy = mechanism.release(Exact(-np.concatenate(found)), room.noise)
+        if not isinstance(criterion, LeastLines):
+            raise FederationError("sums and comparisons cannot tell this loss")
+        classes, view = len(self.schema.classes or ()), _assignments[self].view
+        lines = criterion.lines(classes)
         owners = [feature for feature, _ in list_candidates(candidates, view)]
+        check_range(criterion.spread * MAX_ROWS, len(owners))
+        mechanism = NoisyMaxShare(criterion.spread, exact(amount), honest)
+        self._charge([mechanism], f"which split ({criterion.name}), with others")
+        room = _rooms[self._table]
+        features, found = range(len(view.sizes)), []
+        for batch, histograms in room.engine.histograms(_assignments[self], features):
+            cells = range(batch.start, batch.stop)
+            parts = [candidates.children(j, histograms[j], cells) for j in features]
+            regions = [part.reshape(len(cells), -1, classes) for part in parts]
+            found.append(np.concatenate(regions, axis=1, dtype=np.int64))
+        sizes = [candidates.width(feature, view) for feature in owners]
+        terms = Terms(np.concatenate(found), -lines, np.repeat(np.arange(len(owners)), sizes))
+        nothing = np.zeros((len(self), len(owners)), dtype=np.int64)
+        noisy = mechanism.release(Exact(nothing), room.noise)
         masses = np.array([candidates.mass(feature, view) for feature in owners])
-        public = np.where(allowed[:, owners], mechanism.bonus(masses), -NEVER)
-        return Ballot(noisy, public, seat, members, turn)
+        public = np.where(allowed[:, owners], mechanism.bonus(masses), never(len(owners)))
+        return Ballot(noisy, public, seat, members, turn, terms)
 
     def _check_round(self, honest: int, members: Sequence[str]) -> None:
         if self._budget.accountant != "pure":
@@ -561,7 +576,7 @@ class Cells:
         for batch, histograms in room.engine.histograms(_assignments[self], features, steps):
             cells = range(batch.start, batch.stop)
             losses = {
-                j: candidates.losses(j, _statistics(counts, criterion), criterion, cells)
+                j: losses_of(candidates, j, _statistics(counts, criterion), criterion, cells)
                 for j, counts in histograms.items()
             }
             for place, cell in enumerate(cells):
@@ -835,7 +850,7 @@ class Cells:
         ):
             cells = range(batch.start, batch.stop)
             found = {j: _statistics(counts, criterion) for j, counts in histograms.items()}
-            losses = [candidates.losses(j, found[j], criterion, cells) for j in features]
+            losses = [losses_of(candidates, j, found[j], criterion, cells) for j in features]
             yield np.concatenate(losses, axis=1), criterion.losses(found[features[0]].sum(axis=1))
 
     def draw_trees(
