@@ -35,7 +35,7 @@ from privet.learners.privatree import (
     make_plan,
     published_cost,
 )
-from privet.tables import Binary, Ordered, View, losses_of
+from privet.tables import Binary, Each, Ordered, View, losses_of
 
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
 MIXED = Schema(
@@ -147,9 +147,7 @@ def test_all_ways_to_divide_few_codes_and_single_ones_of_many():
     everything = frozenset(range(4))
     assert len(few) == len(groups) == 2**3 - 1
     assert all(group and everything - group not in groups for group in groups)
-    many = two_sides(view, 3)
-    assert many.shape == (10, 10)
-    assert (many.sum(axis=1) == 1).all()
+    assert two_sides(view, 3) == Each(10, 10)
     assert two_sides(view, 1).tolist() == [
         [False, True, True, True],
         [False, False, True, True],

@@ -10,6 +10,7 @@ from privet import (
     Budget,
     DiffPID3Classifier,
     LedgerStore,
+    Numeric,
     PrivateBoostingClassifier,
     PrivateTreeClassifier,
     Schema,
@@ -156,6 +157,31 @@ def test_a_party_trusts_no_criterion_but_its_own():
         party.answer(root, "choose_best", candidates, Understated(), 1, how="flip")
     assert party.table.ledger.total.epsilon == 0
     assert len(party.answer(root, "choose_best", candidates, Gini(), 1, how="flip")) == 1
+
+
+def test_a_party_trusts_no_candidates_view_or_numbers_that_it_has_not_checked():
+    """What a class refuses, a party refuses, though the asker got around the class."""
+    party = party_of(0)
+    view = make_view(SCHEMA, 9)
+    root = party.answer(0, "root", view)
+    candidates = make_candidates(view, missing=True)
+    doubled = make_candidates(view, missing=True)
+    object.__setattr__(doubled, "sides", [np.full((1, size), 100) for size in view.sizes])
+    hollow = make_view(SCHEMA, 9)
+    object.__setattr__(hollow, "cuts", (None,) * len(view.cuts))
+    asked = [
+        (root, "choose_best", doubled, Gini(), 1),
+        (root, "share_splits", doubled, GiniChords(), 1, 2, ["a", "b"], bytes(16)),
+        (0, "root", hollow),
+        (root, "choose_best", candidates, Gini(), np.array(1.0)),
+    ]
+    for target, question, *given in asked:
+        with pytest.raises(Refused, match="does not know what"):
+            party.answer(target, question, *given)
+    other = make_view(Schema({"x": Numeric(0, 5)}, SCHEMA.target, classes=SCHEMA.classes), 9)
+    with pytest.raises(SchemaError, match="its own schema"):
+        party.answer(0, "root", other)
+    assert party.table.ledger.total.epsilon == 0
 
 
 def test_cells_that_are_not_needed_are_forgotten():

@@ -10,7 +10,8 @@ from scipy import stats
 
 from privet import Budget, Categorical, Numeric, PrivateTable, Schema
 from privet.criteria import Gini, Max
-from privet.tables import Given, Multiway, Split, Thresholds, View, losses_of
+from privet.errors import SchemaError
+from privet.tables import Binary, Each, Given, Multiway, Split, Thresholds, View, losses_of
 
 ALARM = 1e-6
 STEPS = 8
@@ -156,3 +157,46 @@ class TestAccessLayer:
 def test_a_split_that_keeps_a_cell_whole_is_allowed():
     root = PrivateTable([[1.0, "u"]], ["p"], SCHEMA, Budget(1.0)).root()
     assert len(root.split([Split(0, (0,) * SCHEMA.sizes[0])])) == 1
+
+
+@pytest.mark.parametrize("options", [0, 1, 3, 4])
+def test_one_code_against_the_others_is_as_the_table_of_bool(options):
+    table = np.eye(4, dtype=bool)[:options]
+    counts = np.random.default_rng(0).integers(0, 9, (5, 4, 3))
+    short, long = Binary([Each(options, 4)]), Binary([table])
+    view = View(Schema({"c": Categorical(list("abc"))}, "y", classes=[0, 1]), (None,))
+    assert short.options(0, view) == long.options(0, view) == options
+    every = [each.children(0, counts, range(5)) for each in (short, long)]
+    assert every[0].tolist() == every[1].tolist()
+    for option in range(options):
+        assert short.split(0, option, 0, view) == long.split(0, option, 0, view)
+
+
+def test_many_categories_take_little_memory():
+    counts = np.ones((1, 60_000, 2), dtype=np.int64)
+    found = Binary([Each(60_000, 60_000)]).children(0, counts, range(1))
+    assert found[0, 59_999].tolist() == [[1, 1], [59_999, 59_999]]
+
+
+def test_sides_that_count_a_record_twice_or_not_at_all_are_refused():
+    for sides in (np.full((1, 3), 5), np.zeros(3, dtype=bool), [[True, False]]):
+        with pytest.raises(ValueError, match="tables of bool"):
+            Binary([sides])
+    with pytest.raises(ValueError, match="no more options"):
+        Each(4, 3)
+    counts = np.ones((1, 4, 2), dtype=np.int64)
+    for sides in (np.ones((1, 3), dtype=bool), Each(2, 3)):
+        with pytest.raises(ValueError, match="one side for every code"):
+            Binary([sides]).children(0, counts, range(1))
+
+
+def test_a_table_is_seen_through_its_own_schema():
+    with pytest.raises(ValueError, match="cuts for every number"):
+        View(SCHEMA, (None, None))
+    with pytest.raises(ValueError, match="cuts for every number"):
+        View(SCHEMA, ((1.0,),))
+    other = Schema({"x": Numeric(0, 8), "c": Categorical(["u"])}, "y", classes=["p", "q", "r"])
+    table = PrivateTable([[1.0, "u"]], ["p"], SCHEMA, Budget(1.0))
+    for ask in (table.root, lambda view: table.parts(2, 0, view)):
+        with pytest.raises(SchemaError, match="its own schema only"):
+            ask(View(other, VIEW.cuts))

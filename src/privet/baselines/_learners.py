@@ -32,7 +32,7 @@ from privet.learners.whole_trees import COUNT_SHARE, less
 from privet.privacy.budget import Amount
 from privet.privacy.coins import Coins
 from privet.schema import Schema
-from privet.tables import Binary, Cells, Multiway, PrivateTable, Split, View
+from privet.tables import Binary, Cells, Each, Multiway, PrivateTable, Split, View
 from privet.tree import Tree
 
 #: Random cuts are drawn from a public grid of so many even steps.
@@ -231,12 +231,10 @@ def bdpt_amounts(amount: Amount, depth: int) -> list[Amount]:
 
 def two_ways(view: View) -> Binary:
     """Return all cuts of numbers, and each category against the rest."""
-    sides = []
+    sides: list[NDArray[np.bool_] | Each] = []
     for size, cuts in zip(view.sizes, view.cuts, strict=True):
         codes = np.arange(size)
-        sides.append(
-            codes == codes[:, None] if cuts is None else codes > codes[:-1, None],
-        )
+        sides.append(Each(size, size) if cuts is None else codes > codes[:-1, None])
     return Binary(sides)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Collection
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ from privet.schema import Schema
 from privet.tables import (
     Binary,
     Cells,
+    Each,
     Given,
     Multiway,
     PrivateTable,
@@ -43,7 +45,7 @@ CHARGED = frozenset(
 
 _KNOWN = {
     type(None), bool, int, float, str, bytes, Fraction, np.ndarray, np.int64, np.float64,
-    View, Split, Binary, Multiway, Thresholds, Given,
+    Schema, View, Split, Binary, Each, Multiway, Thresholds, Given,
     Gini, GiniChords, Max, Entropy, ClippedEntropy,
 }  # fmt: skip
 
@@ -141,8 +143,13 @@ class Party:
             raise Refused(f"party {self.name!r} does not allow the question {question!r}")
         if question not in CHARGED | FREE:
             raise Refused(f"party {self.name!r} does not know the question {question!r}")
-        if not all(map(_is_known, (*given, *options.values()))):
-            raise Refused(f"party {self.name!r} does not know what {question!r} came with")
+        try:
+            given = tuple(map(_own, given))
+            options = {name: _own(value) for name, value in options.items()}
+        except (TypeError, ValueError) as error:
+            raise Refused(
+                f"party {self.name!r} does not know what {question!r} came with"
+            ) from error
         if question == "describe":
             return self.table.schema.to_dict(), list(self.table.leaks)
         if question == "public_key":
@@ -180,16 +187,22 @@ class Party:
         return number
 
 
-def _is_known(value: Any) -> bool:
-    """Tell whether a question came with plain public things only.
+def _own(value: Any) -> Any:
+    """Return a copy of what a question came with, made and checked here, of plain public things.
 
     Exact types: a criterion of the asker's own could claim any sensitivity that it likes.
     """
-    if isinstance(value, list | tuple):
-        return all(map(_is_known, value))
-    if isinstance(value, dict):
-        return all(map(_is_known, (*value.keys(), *value.values())))
-    return type(value) in _KNOWN
+    kind = type(value)
+    if kind in (list, tuple):
+        return kind(map(_own, value))
+    if kind is dict:
+        return {_own(key): _own(held) for key, held in value.items()}
+    if kind not in _KNOWN or (kind is np.ndarray and value.dtype.kind not in "biu"):
+        raise TypeError("a question came with something unknown")
+    if is_dataclass(value) and kind is not Schema:
+        # A new object has passed the checks of its class, and has no memory.
+        return kind(**{field.name: _own(getattr(value, field.name)) for field in fields(value)})
+    return value
 
 
 class Link(Protocol):

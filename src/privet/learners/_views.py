@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
-from privet.tables import PrivateTable, View
+from privet.tables import Each, PrivateTable, View
 
 #: Private quantiles are found by halving so many times.
 QUANTILE_LEVELS = 4
@@ -88,12 +88,12 @@ def scale_cuts(feature: Numeric, grid: int, halvings: int = HALVINGS) -> tuple[f
     return tuple(sorted(point for point in points if low < point < high))
 
 
-def two_sides(view: View, feature: int) -> NDArray[np.bool_]:
+def two_sides(view: View, feature: int) -> NDArray[np.bool_] | Each:
     """Return the ways to divide a feature's codes in two; missing numbers are above all others."""
     codes = np.arange(view.sizes[feature])
     if view.cuts[feature] is not None:
         return np.asarray(codes[None, :] > codes[:-1, None])
     if len(codes) > FEW_CODES:
-        return np.asarray(codes[None, :] == codes[:, None])
+        return Each(len(codes), len(codes))
     groups = itertools.product([False, True], repeat=len(codes) - 1)
     return np.array([(False, *group) for group in groups if any(group)])

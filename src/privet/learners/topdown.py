@@ -35,6 +35,7 @@ from privet.tables import (
     Binary,
     Branch,
     Cells,
+    Each,
     Leaf,
     PrivateTable,
     Sketch,
@@ -315,12 +316,11 @@ def make_candidates(view: View, *, missing: bool) -> Binary:
     return Binary([_sides(view, feature, missing=missing) for feature in range(len(view.sizes))])
 
 
-def _sides(view: View, feature: int, *, missing: bool) -> NDArray[np.bool_]:
+def _sides(view: View, feature: int, *, missing: bool) -> NDArray[np.bool_] | Each:
     codes = np.arange(view.sizes[feature])
     if view.cuts[feature] is None:
         # With two codes in all, one against the rest is the same for both.
-        single = codes if missing and len(codes) > 2 else codes[:-1]
-        return np.asarray(codes[None, :] == single[:, None])
+        return Each(len(codes) if missing and len(codes) > 2 else len(codes) - 1, len(codes))
     # Bounds may be too close for any cut: then there is nothing else to offer.
     cuts = codes[:-1] if missing or len(codes) == 2 else codes[:-2]
     return np.asarray(codes[None, :] > cuts[:, None])

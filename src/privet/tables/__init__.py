@@ -4,6 +4,7 @@ from privet.tables.halves import Axis
 from privet.tables.splits import (
     Binary,
     Branch,
+    Each,
     Given,
     Leaf,
     Multiway,
@@ -22,6 +23,7 @@ __all__ = [
     "Binary",
     "Branch",
     "Cells",
+    "Each",
     "Given",
     "Gradients",
     "Leaf",

@@ -187,17 +187,52 @@ class Given:
         return Multiway().split(feature, option, cell, view)
 
 
+@dataclass(frozen=True)
+class Each:
+    """One code against all others: as the rows of a table of bool, which is not made.
+
+    Parameters
+    ----------
+    options : int
+        How many codes, from the first, are set against the others.
+    codes : int
+        How many codes there are.
+    """
+
+    options: int
+    codes: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.options <= self.codes:
+            raise ValueError("no more options than codes")
+
+    def __len__(self) -> int:
+        return self.options
+
+    def __getitem__(self, option: int) -> NDArray[np.bool_]:
+        return np.asarray(np.arange(self.codes) == option)
+
+
 @dataclass(frozen=True, eq=False)
 class Binary:
     """A public list of ways to divide a feature's codes in two, the same for all cells.
 
     Parameters
     ----------
-    sides : sequence of bool arrays of shape (options, codes), one for every feature
+    sides : sequence of bool arrays of shape (options, codes), or Each, one for every feature
         Which codes go to the second child.
     """
 
-    sides: Sequence[NDArray[np.bool_]]
+    sides: Sequence[NDArray[np.bool_] | Each]
+
+    def __post_init__(self) -> None:
+        # A record counts once: that is what makes the losses' sensitivity what it is.
+        if not all(
+            isinstance(side, Each)
+            or (isinstance(side, np.ndarray) and side.dtype == bool and side.ndim == 2)
+            for side in self.sides
+        ):
+            raise ValueError("sides are tables of bool")
 
     def options(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
@@ -217,8 +252,13 @@ class Binary:
     def children(self, feature: int, counts: NDArray[Any], cells: range) -> NDArray[Any]:
         """See :class:`Candidates`."""
         del cells
-        counts = np.asarray(counts, dtype=np.int64)
-        right = np.einsum("oc,nck->nok", self.sides[feature].astype(np.int64), counts)
+        counts, side = np.asarray(counts, dtype=np.int64), self.sides[feature]
+        if (side.codes if isinstance(side, Each) else side.shape[1]) != counts.shape[1]:
+            raise ValueError("a split needs one side for every code of its feature")
+        if isinstance(side, Each):
+            right = counts[:, : len(side)]
+        else:
+            right = np.einsum("oc,nck->nok", side.astype(np.int64), counts)
         return _with_rest(right, counts.sum(axis=1, keepdims=True))
 
     def split(self, feature: int, option: int, cell: int, view: View) -> Split:

@@ -152,7 +152,7 @@ class PrivateTable:
 
     def root(self, view: View | None = None) -> Cells:
         """Return the whole table as one cell, seen through the schema's bins or another view."""
-        view = View.of_bins(self.schema) if view is None else view
+        view = self._view(view)
         return Cells(self, self.ledger.root, 0, _rooms[self].engine.root(view))
 
     def parts(self, count: int, key: int, view: View | None = None) -> Cells:
@@ -170,9 +170,16 @@ class PrivateTable:
         """
         if not 1 <= count < 2**24 or not 0 <= key < 2**64:
             raise ValueError("a table has 1 to 2^24 parts, by a key from 0 to 2^64")
-        view = View.of_bins(self.schema) if view is None else view
+        view = self._view(view)
         scopes = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
         return Cells(self, scopes, 0, _rooms[self].engine.parts(view, count, key))
+
+    def _view(self, view: View | None) -> View:
+        if view is None:
+            return View.of_bins(self.schema)
+        if view.schema != self.schema:
+            raise SchemaError("a table is seen through its own schema only")
+        return view
 
     def start_scores(self, start: Sequence[float]) -> Scores:
         """Give every record the same public score, or one per class. Free."""

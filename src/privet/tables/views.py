@@ -30,6 +30,11 @@ class View:
     schema: Schema
     cuts: tuple[tuple[float, ...] | None, ...]
 
+    def __post_init__(self) -> None:
+        numbers = [isinstance(feature, Numeric) for feature in self.schema.features.values()]
+        if [cuts is not None for cuts in self.cuts] != numbers:
+            raise ValueError("a view has cuts for every number, and for nothing else")
+
     @classmethod
     def of_bins(cls, schema: Schema) -> View:
         """Return the view through the schema's own bins."""
