@@ -43,11 +43,17 @@ def test_several_parties(call):
     assert code == 0
     plan = make_plan(50_000, 1.0, parties=4, honest=3)
     assert f"{plan.winner} loses least" in out
+    assert f"{plan.second}, the second best, has {plan.advantage:.3g} times" in out
+    assert f"it takes depth {plan.auto_depth} by itself" in out
+    level = plan.levels[plan.winner][1]
+    first, last = (level.split_epsilons[k] + level.gain_epsilons[k] for k in (0, 1))
+    assert cells_of(out, "2 ")[3] == f"{first:.3g} to {last:.3g}"
     assert "divided at random" in out
     for name in ("single machine", "secure sum", "LocalRNM", "NoisyCounts"):
         row = cells_of(out, name)
         assert row[1] == str(plan.depths[name])
         assert "bound" in row[4] if name == "single machine" else "estimate" in row[4]
+        assert ("estimate" in row[5]) == (name == "secure sum")
     assert cells_of(out, "LocalRNM")[-1] == "no guarantee"
 
 
@@ -72,6 +78,7 @@ def test_nothing_is_affordable(call):
     code, out, _ = call("--rows", 3, "--epsilon", 0.00001, "--parties", 9)
     assert code == 0
     assert "No split is affordable: give more rows" in out
+    assert "secure sum would refuse depth 1: the budget is too small" in out
     assert "PrivateTreeClassifier refuses" in out
 
 

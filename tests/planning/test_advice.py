@@ -7,12 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privet import Numeric, PrivateTable, PrivateTreeClassifier, Schema
-from privet.planning import PlanError, label_loss, make_plan, protocols
+from privet import Numeric, PrivateTable, PrivateTreeClassifier, Schema, TopDownClassifier
+from privet.federation import FederatedTable, Party
+from privet.learners import topdown
+from privet.planning import PlanError, federated, label_loss, make_plan, protocols
 from privet.planning.advice import LABEL_ERROR
 from privet.planning.protocols import GAIN_SLOPE
 from privet.privacy import Budget
-from privet.tables import Split
+from privet.tables import Split, list_candidates
 
 
 def gini(counts):
@@ -170,7 +172,8 @@ def test_losses_grow_with_depth_and_shrink_with_rows_and_epsilon():
 def test_budgets_add_up_and_labels_get_what_they_need():
     plan = make_plan(50_000, 1.0)
     for level in plan.levels["single machine"]:
-        assert level.depth * level.split_epsilon + level.label_epsilon == pytest.approx(1.0)
+        assert sum(level.split_epsilons) + level.label_epsilon == pytest.approx(1.0)
+        assert level.gain_epsilons == ()
         assert level.label_epsilon <= 0.5
         if level.label_epsilon < 0.5:
             assert level.label_loss == pytest.approx(LABEL_ERROR)
@@ -187,6 +190,47 @@ def test_who_wins():
     assert (few.winner, many.winner) == ("secure sum", "secure sum")
     assert few.advantage > 1 < many.advantage
     assert make_plan(5, 1.0, parties=50).depth == 0  # more parties than rows
+
+
+def test_the_plan_for_parties_is_what_the_learner_pays():
+    """Told depth and rows, TopDownClassifier charges what the plan says, level by level."""
+    schema = Schema({"a": Numeric(0, 1), "b": Numeric(0, 1)}, target="y", classes=[0, 1])
+    rng = np.random.default_rng(3)
+    x = rng.random((4000, 2))
+    y = ((x[:, 0] > 0.5) ^ (x[:, 1] > 0.3)) * 1
+    parties = [Party(str(k), x[k::2], y[k::2], schema, Budget(10.0)) for k in range(2)]
+    plan = make_plan(4000, 8.0, numbers=2, parties=2)
+    said = plan.levels["secure sum"][1]
+    model = TopDownClassifier(epsilon=8.0, max_depth=2, min_gain=0.0, n_rows=4000)
+    model.fit(FederatedTable(parties))
+    assert model.tree_.depth == 2
+    paid = [entry["epsilon"] for entry in model.privacy_.entries]
+    pairs = zip(said.split_epsilons, said.gain_epsilons, strict=True)
+    assert paid == pytest.approx([*(cost for pair in pairs for cost in pair), said.label_epsilon])
+    assert sum(paid) == pytest.approx(8.0)
+    view = topdown.make_view(schema, topdown.THRESHOLDS)
+    offered = list_candidates(topdown.make_candidates(view, missing=True), view)
+    assert plan.candidates == len(offered)
+    levels = topdown.make_levels(Fraction(8), 4000, federated.make_options(federated.BINS))
+    assert plan.auto_depth == len(levels)
+
+
+def test_the_plan_has_the_estimators_defaults():
+    options = TopDownClassifier()._check_parameters(
+        Schema({"a": Numeric(0, 1)}, target="y", classes=[0, 1])
+    )["options"]
+    assert federated.make_options(federated.BINS) == options
+
+
+def test_what_parties_refuse_is_not_advised():
+    plan = make_plan(10**6, 1e-6, parties=3)
+    assert plan.levels["secure sum"][0].refused == (
+        "the budget is too small to share its noise among parties"
+    )
+    assert (plan.winner, plan.second, plan.depth) == ("LocalRNM", "NoisyCounts", 0)
+    wide = make_plan(10**9, 1.0, numbers=5000, parties=3, max_depth=1)
+    assert "options at most" in wide.levels["secure sum"][0].refused
+    assert wide.depths["secure sum"] == 0 != wide.depth
 
 
 def test_a_plan_is_plain_data():
@@ -249,6 +293,7 @@ class TestFlagship:
         ({"tolerance": 0}, "tolerance must lie between"),
         ({"parties": 3, "honest": 4}, "more honest parties"),
         ({"parties": 3, "honest": 0}, "honest must be at least 1"),
+        ({"honest": 1}, "with one there is nobody to trust"),
     ],
 )
 def test_bad_input(change, match):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,10 @@ def plan(
     categories: Annotated[
         str, typer.Option(help="How many categories each categorical feature has: 2,5,12.")
     ] = "",
-    bins: Annotated[int, typer.Option(help="Cells that a number is cut into.")] = 64,
+    bins: Annotated[
+        int | None,
+        typer.Option(help="Cells that a number is cut into; by default 64, among parties 32."),
+    ] = None,
     classes: Annotated[int, typer.Option(help="How many classes.")] = 2,
     schema: Annotated[
         Path | None, typer.Option(help="Instead: a schema file with features and classes.")
@@ -102,9 +106,9 @@ def _depth_table(made: Plan) -> Any:
         title_justify="left",
     )
     levels = made.levels[made.winner]
-    kind = levels[0].protocol.split_kind
+    one = levels[0].protocol
     columns = ("depth", "leaves", "rows per leaf", "epsilon per level", "epsilon for labels")
-    losses = ("labels lose (bound)", f"splits lose ({kind})", "affordable")
+    losses = (f"labels lose ({one.label_kind})", f"splits lose ({one.split_kind})", "affordable")
     for column in (*columns, *losses):
         table.add_column(column, justify="right")
     for level in levels:
@@ -112,14 +116,23 @@ def _depth_table(made: Plan) -> Any:
             str(level.depth),
             f"{level.leaves:,}",
             f"{level.rows_per_leaf:,.4g}",
-            f"{level.split_epsilon:.3g}",
+            _each_level(level),
             f"{level.label_epsilon:.3g}",
             f"{level.label_loss:.2%}",
             f"{level.split_loss:.2%}",
-            "yes" if level.loss <= made.tolerance else "no",
+            "refused" if level.refused else "yes" if level.loss <= made.tolerance else "no",
             style="bold" if level.depth == made.depth else "",
         )
     return table
+
+
+def _each_level(level: Level) -> str:
+    """Return what the first level and the last one cost, gains included."""
+    each = [
+        sum(costs) for costs in zip_longest(level.split_epsilons, level.gain_epsilons, fillvalue=0)
+    ]
+    first, last = f"{each[0]:.3g}", f"{each[-1]:.3g}"
+    return first if first == last else f"{first} to {last}"
 
 
 def _protocol_table(made: Plan) -> Any:
@@ -139,8 +152,8 @@ def _protocol_table(made: Plan) -> Any:
             _number(one.count_deviation),
             _number(one.label_deviation),
             f"{one.split_loss:,.4g} ({one.split_kind})",
-            f"{one.label_loss:,.3g}",
-            f"{level.loss:.2%}",
+            f"{one.label_loss:,.3g} ({one.label_kind})",
+            "refused" if level.refused else f"{level.loss:.2%}",
             "no guarantee" if one.rows_needed is None else f"{one.rows_needed:,.0f}",
             style="bold" if name == made.winner else "",
         )
@@ -163,18 +176,30 @@ def _sentences(made: Plan) -> list[str]:
         told.append(
             "No split is affordable: give more rows or epsilon, or fewer features and bins."
         )
+    winner = made.levels[made.winner][made.compared_at - 1]
     told.append(
         f"Up to {made.affordable_leaves:,} leaves: with half of the budget, labels then lose at "
-        "most 1% of the rows, expected (a bound)."
+        f"most 1% of the rows, expected (a{'n' * (winner.protocol.label_kind == 'estimate')} "
+        f"{winner.protocol.label_kind})."
     )
     if made.parties > 1:
-        other = made.levels["single machine"][made.compared_at - 1].loss
-        own = made.levels[made.winner][made.compared_at - 1].loss
+        alone = made.levels["single machine"][made.compared_at - 1]
         told.append(
-            f"{made.winner} loses least, {own:.2%} of the rows; the second-best protocol loses "
-            f"{made.advantage:.3g} times that, a single machine with all rows would lose "
-            f"{other:.2%}. Estimates take noise in gains as normal and independent, and for "
-            "LocalRNM and secure sum the rows as divided at random: parties that differ lose more."
+            f"{made.winner} loses least, {winner.loss:.2%} of the rows; {made.second}, the second "
+            f"best, has {made.advantage:.3g} times the losses before they are cut at those of a "
+            f"guess. A single machine with all rows would lose {alone.loss:.2%}. Estimates take "
+            "noise in gains as normal and independent, and for LocalRNM the rows as divided at "
+            "random: parties that differ lose more."
+        )
+        told.append(
+            "Among parties the plan is for TopDownClassifier, with its shares and its cuts: labels "
+            "have half, levels three quarters of the level above them, gains a third of a level. "
+            f"Told the number of rows, it takes depth {made.auto_depth} by itself."
+        )
+        told.extend(
+            f"{name} would refuse depth {made.compared_at}: {levels[made.compared_at - 1].refused}."
+            for name, levels in made.levels.items()
+            if levels[made.compared_at - 1].refused
         )
     if made.flagship is None:
         told.append("PrivateTreeClassifier refuses: epsilon must be at least 0.0001.")

@@ -2,19 +2,20 @@
 
 Nothing here can see a table. Losses are bounds where a theorem gives one, else estimates, and say
 which. The depth is the largest whose losses stay below a tolerance: what is *affordable*. Whether a
-deeper tree would fit better only the data know.
+deeper tree would fit better only the data know. On one machine labels get what they need and
+levels share the rest equally; several parties share as TopDownClassifier does.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from privet.planning._checks import PlanError, positive, probability, whole
-from privet.planning.protocols import SINGLE, Protocol, protocols
+from privet.planning.protocols import SECURE, SINGLE, Protocol, protocols
 from privet.privacy import Budget, WholeTree
 from privet.schema import Categorical, Numeric, Schema
 
@@ -36,32 +37,40 @@ class Level:
     ----------
     depth, leaves : int
     rows_per_leaf : float
-    split_epsilon : float
-        What each level of splits costs.
+    split_epsilons : tuple of float
+        What choosing splits costs, level by level from the root.
+    gain_epsilons : tuple of float
+        What the gains of the chosen splits cost beside, which order them: with several parties.
     label_epsilon : float
-        What the labels cost: enough for :data:`LABEL_ERROR`, at most half.
+        What the labels cost. On one machine enough for :data:`LABEL_ERROR`, at most half; with
+        several parties half.
     label_loss : float
-        Share of the rows that labels lose, expected: a bound.
+        Share of the rows that labels lose, expected, in the worst case.
     split_loss : float
-        Rows x Gini that splits lose, as a share of the rows, expected, in the worst case; bound or
-        estimate as its protocol says.
+        Rows x Gini that splits lose, as a share of the rows, expected, in the worst case.
+    loss : float
+        Labels and splits together. As the two before at most what a guess loses; bound or estimate
+        as the protocol says.
+    uncapped : float
+        The same if a tree could do worse than a guess: to compare protocols.
     protocol : Protocol
-        Noise and losses per split and per leaf.
+        Noise and losses per split of the last level, and per leaf.
+    refused : str or None
+        Why the parties would refuse to learn such a tree.
     """
 
     depth: int
     leaves: int
     rows_per_leaf: float
-    split_epsilon: float
+    split_epsilons: tuple[float, ...]
+    gain_epsilons: tuple[float, ...]
     label_epsilon: float
     label_loss: float
     split_loss: float
+    loss: float
+    uncapped: float
     protocol: Protocol
-
-    @property
-    def loss(self) -> float:
-        """Labels and splits together."""
-        return self.label_loss + self.split_loss
+    refused: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,12 +108,16 @@ class Plan:
         By protocol: what trees of depth 1, 2, ... lose.
     affordable_leaves : int
         With half of the budget for labels, so many leaves lose :data:`LABEL_ERROR` of the rows.
-        A bound, for the best protocol.
+        For the best protocol; a bound where its labels have one.
     depths : dict of str to int
-        By protocol: the largest depth whose loss is at most the tolerance; 0 if none is.
+        By protocol: the largest depth whose loss is at most the tolerance and which the parties
+        would not refuse; 0 if none is.
     winner : str
-        The protocol that loses least (the single machine needs all rows in one place, and competes
-        only if there is one party).
+        The protocol that loses least of those that are not refused (the single machine needs all
+        rows in one place, and competes only if there is one party).
+    auto_depth : int or None
+        With several parties: the depth that TopDownClassifier takes by itself if it is told the
+        rows, but no depth.
     flagship : Flagship or None
         None if epsilon is too small for it.
     """
@@ -120,6 +133,7 @@ class Plan:
     affordable_leaves: int
     depths: dict[str, int]
     winner: str
+    auto_depth: int | None
     flagship: Flagship | None
 
     @property
@@ -133,26 +147,28 @@ class Plan:
         return max(1, self.depth)
 
     @property
+    def second(self) -> str | None:
+        """The protocol that loses least after the winner; None if there is none."""
+        rivals = [name for name in self.levels if name not in (self.winner, SINGLE)]
+        return _best(self.levels, rivals, self.compared_at)
+
+    @property
     def advantage(self) -> float | None:
-        """How many times more the second-best protocol loses; None if there is no second."""
-        rivals = [
-            levels[self.compared_at - 1].loss
-            for name, levels in self.levels.items()
-            if name not in (self.winner, SINGLE)
-        ]
-        if not rivals or self.winner == SINGLE:
+        """How many times more the second-best protocol loses; None if there is no second.
+
+        By :attr:`Level.uncapped`: above what a guess loses, it compares noise and not trees.
+        """
+        if self.second is None:
             return None
-        return min(rivals) / self.levels[self.winner][self.compared_at - 1].loss
+        own, other = (
+            self.levels[name][self.compared_at - 1] for name in (self.winner, self.second)
+        )
+        return other.uncapped / own.uncapped
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data, for JSON."""
-        plain = asdict(self)
-        plain["levels"] = {
-            name: [{**asdict(level), "loss": level.loss} for level in levels]
-            for name, levels in self.levels.items()
-        }
-        extra = {"depth": self.depth, "compared_at": self.compared_at, "advantage": self.advantage}
-        return {**plain, **extra}
+        extra = ("depth", "compared_at", "second", "advantage")
+        return {**asdict(self), **{name: getattr(self, name) for name in extra}}
 
 
 def make_plan(
@@ -161,7 +177,7 @@ def make_plan(
     *,
     numbers: int = 10,
     categories: Sequence[int] = (),
-    bins: int = BINS,
+    bins: int | None = None,
     classes: int = 2,
     parties: int = 1,
     honest: int | None = None,
@@ -180,13 +196,15 @@ def make_plan(
         Numeric features.
     categories : sequence of int, default=()
         How many categories each categorical feature has.
-    bins : int, default=64
-        Cells that a number is cut into: one cut fewer.
+    bins : int, optional
+        Cells that a number is cut into: one cut fewer. By default 64 on one machine, and with
+        several parties 32, as TopDownClassifier has it.
     classes : int, default=2
     parties : int, default=1
-        How many hold the rows, apart.
+        How many hold the rows, apart. The plan for several is for TopDownClassifier, with its
+        shares and its candidates.
     honest : int, optional
-        See :func:`~privet.planning.protocols.protocols`.
+        With several parties; see :func:`~privet.planning.protocols.protocols`.
     max_depth : int, default=10
         Deepest tree that is looked at.
     tolerance : float, default=0.2
@@ -199,6 +217,8 @@ def make_plan(
     Examples
     --------
     >>> plan = make_plan(20_000, 1.0, numbers=6, categories=[8, 16], parties=4)
+    >>> f"TopDownClassifier(epsilon=1, max_depth={plan.depth})"
+    'TopDownClassifier(epsilon=1, max_depth=4)'
     >>> plan.winner, plan.depths["LocalRNM"] < plan.depth == plan.depths["single machine"]
     ('secure sum', True)
     """
@@ -210,7 +230,13 @@ def make_plan(
     if depth > 30:
         raise PlanError("max_depth must be at most 30")
     tolerance = probability(tolerance, "tolerance")
-    sizes = _sizes(numbers, categories, bins)
+    schema = _schema(numbers, categories, classes)
+    grower: _Alone | _Apart
+    if parties == 1:
+        grower = _Alone(rows, epsilon, _cells(bins, BINS))
+    else:
+        grower = _Apart(rows, epsilon, bins)
+    sizes = grower.sizes(schema)
     shape: dict[str, Any] = {
         "candidates": sum(cuts for cuts, _ in sizes),
         "features": len(sizes),
@@ -219,15 +245,22 @@ def make_plan(
         "parties": parties,
         "honest": honest,
     }
-    levels = _all_levels(rows, epsilon, depth, shape)
+    levels: dict[str, list[Level]] = {}
+    for each in range(1, depth + 1):
+        for name, one in grower.levels(each, shape).items():
+            levels.setdefault(name, []).append(one)
+    able = [name for name in levels if parties == 1 or name != SINGLE]
     depths = {
-        name: max((one.depth for one in found if one.loss <= tolerance), default=0)
+        name: max(
+            (one.depth for one in found if one.loss <= tolerance and one.refused is None),
+            default=0,
+        )
         for name, found in levels.items()
     }
-    able = [name for name in levels if parties == 1 or name != SINGLE]
-    at = max(1, *(depths[name] for name in able))
-    winner = min(able, key=lambda name: levels[name][at - 1].loss)
-    per_leaf = levels[winner][0].protocol.label_loss * levels[winner][0].label_epsilon
+    winner = _best(levels, able, max(1, *(depths[name] for name in able)))
+    assert winner is not None  # noisy counts are never refused
+    labels = levels[winner][0]
+    per_leaf = labels.protocol.label_loss * labels.label_epsilon
     return Plan(
         rows=rows,
         features=len(sizes),
@@ -236,80 +269,143 @@ def make_plan(
         parties=parties,
         epsilon=epsilon,
         tolerance=tolerance,
-        levels=levels,
+        levels={name: tuple(found) for name, found in levels.items()},
         affordable_leaves=int(LABEL_ERROR * rows * epsilon / 2 / per_leaf),
         depths=depths,
         winner=winner,
-        flagship=_flagship(rows, epsilon, numbers, categories, bins, classes),
+        auto_depth=grower.auto_depth,
+        flagship=_flagship(rows, epsilon, schema, _cells(bins, BINS)),
     )
 
 
-def _sizes(numbers: Any, categories: Sequence[int], bins: Any) -> list[tuple[int, int]]:
-    """Return the candidates and the cells of every feature."""
+def _cells(bins: int | None, default: int) -> int:
+    if bins is None:
+        return default
+    return whole(bins, "bins", 2, "a number with one bin cannot be split")
+
+
+def _schema(numbers: Any, categories: Sequence[int], classes: int) -> Schema:
+    """Return a schema of this form; names and bounds do not matter."""
     numbers = whole(numbers, "the number of numeric features", 0)
-    bins = whole(bins, "bins", 2, "a number with one bin cannot be split")
-    listed = [whole(c, "a number of categories", 2) for c in categories]
-    found = [(bins - 1, bins)] * numbers + [(c if c > 2 else 1, c) for c in listed]
-    if not found:
+    listed = [whole(size, "a number of categories", 2) for size in categories]
+    if not numbers and not listed:
         raise PlanError("a tree needs a feature: give some numbers or categories")
-    return found
+    return Schema(
+        {f"n{i}": Numeric(0, 1) for i in range(numbers)}
+        | {f"c{i}": Categorical(range(size)) for i, size in enumerate(listed)},
+        target="label",
+        classes=list(range(classes)),
+    )
 
 
-def _all_levels(
-    rows: int, epsilon: float, max_depth: int, shape: dict[str, Any]
-) -> dict[str, tuple[Level, ...]]:
-    found: dict[str, list[Level]] = {}
-    most = 1 - 1 / shape["classes"]  # no tree does worse than a guess
-    units = protocols(1.0, 1.0, **shape)
-    for depth in range(1, max_depth + 1):
-        leaves = 2**depth
-        for index, unit in enumerate(units):
-            labels = min(epsilon / 2, leaves * unit.label_loss / (rows * LABEL_ERROR))
-            splits = (epsilon - labels) / depth
-            one = protocols(splits, labels, **shape)[index]
-            lost = sum(min(2**level * one.split_loss / rows, most) for level in range(depth))
-            found.setdefault(one.name, []).append(
-                Level(
-                    depth=depth,
-                    leaves=leaves,
-                    rows_per_leaf=rows / leaves,
-                    split_epsilon=splits,
-                    label_epsilon=labels,
-                    label_loss=min(leaves * one.label_loss / rows, most),
-                    split_loss=min(lost, most),
-                    protocol=one,
-                )
-            )
-    return {name: tuple(levels) for name, levels in found.items()}
+def _best(levels: Mapping[str, Sequence[Level]], names: Sequence[str], depth: int) -> str | None:
+    """Return who of some protocols loses least at a depth; None if all are refused."""
+    found = [name for name in names if levels[name][depth - 1].refused is None]
+    return min(found, key=lambda name: levels[name][depth - 1].uncapped, default=None)
 
 
-def _flagship(
+class _Alone:
+    """A greedy tree on one machine: labels get what they need, levels share the rest equally."""
+
+    auto_depth = None
+
+    def __init__(self, rows: int, epsilon: float, bins: int) -> None:
+        self.rows, self.epsilon, self.bins = rows, epsilon, bins
+
+    def sizes(self, schema: Schema) -> list[tuple[int, int]]:
+        """Return the candidates and the cells of every feature."""
+        found = []
+        for feature in schema.features.values():
+            if isinstance(feature, Numeric):
+                found.append((self.bins - 1, self.bins))
+            else:
+                size = len(feature.values)
+                found.append((size if size > 2 else 1, size))
+        return found
+
+    def levels(self, depth: int, shape: dict[str, Any]) -> dict[str, Level]:
+        """Return what a tree of this depth loses."""
+        (unit,) = protocols(1.0, 1.0, **shape)
+        labels = min(self.epsilon / 2, 2**depth * unit.label_loss / (self.rows * LABEL_ERROR))
+        shares = [(self.epsilon - labels) / depth] * depth
+        (one,) = protocols(shares[0], labels, **shape)
+        return {SINGLE: _level(self.rows, shape["classes"], shares, [], labels, [one] * depth)}
+
+
+class _Apart:
+    """TopDownClassifier on rows that several parties hold."""
+
+    def __init__(self, rows: int, epsilon: float, bins: int | None) -> None:
+        from privet.planning import federated  # on first use: learners take half a second
+
+        self.rows, self.epsilon, self.rules = rows, epsilon, federated
+        self.bins = _cells(bins, federated.BINS)
+        self.auto_depth = federated.auto_depth(epsilon, rows, self.bins)
+
+    def sizes(self, schema: Schema) -> list[tuple[int, int]]:
+        """Return the candidates and the cells of every feature."""
+        return self.rules.count_sizes(schema, self.bins)
+
+    def levels(self, depth: int, shape: dict[str, Any]) -> dict[str, Level]:
+        """Return what a tree of this depth loses, by protocol."""
+        shares = self.rules.make_shares(self.epsilon, self.rows, depth, self.bins)
+        choices, gains = ([float(x) for x in some] for some in (shares.choices, shares.gains))
+        labels, classes = float(shares.labels), shape["classes"]
+        by_level = zip(*(protocols(choice, labels, **shape) for choice in choices), strict=True)
+        found = {
+            each[0].name: _level(self.rows, classes, choices, gains, labels, each)
+            for each in by_level
+        }
+        honest = shape["parties"] if shape["honest"] is None else shape["honest"]
+        refused = self.rules.refusal(shares, shape["candidates"], classes, honest)
+        return found | {SECURE: replace(found[SECURE], refused=refused)}
+
+
+def _level(
     rows: int,
-    epsilon: float,
-    numbers: int,
-    categories: Sequence[int],
-    bins: int,
     classes: int,
-) -> Flagship | None:
+    choices: Sequence[float],
+    gains: Sequence[float],
+    labels: float,
+    by_level: Sequence[Protocol],
+) -> Level:
+    """Add up what the levels of a tree lose by a protocol."""
+    depth, most = len(choices), 1 - 1 / classes  # no tree does worse than a guess
+    split_loss = sum(2**level * one.split_loss for level, one in enumerate(by_level)) / rows
+    label_loss = 2**depth * by_level[-1].label_loss / rows
+    return Level(
+        depth=depth,
+        leaves=2**depth,
+        rows_per_leaf=rows / 2**depth,
+        split_epsilons=tuple(choices),
+        gain_epsilons=tuple(gains),
+        label_epsilon=labels,
+        label_loss=min(label_loss, most),
+        split_loss=min(split_loss, most),
+        loss=min(label_loss + split_loss, most),
+        uncapped=label_loss + split_loss,
+        protocol=by_level[-1],
+    )
+
+
+def _flagship(rows: int, epsilon: float, schema: Schema, bins: int) -> Flagship | None:
     """Return the plan of PrivateTreeClassifier, by its own rules."""
     from privet.learners import whole_trees  # on first use: numba takes half a second
 
     if epsilon < SMALLEST_EPSILON:
         return None
-    schema = Schema(
-        {f"n{i}": Numeric(0, 1) for i in range(numbers)}
-        | {f"c{i}": Categorical(range(size)) for i, size in enumerate(categories)},
-        target="label",
-        classes=list(range(classes)),
-    )
     budget = Budget(epsilon)
     plan = whole_trees.make_plan(schema, rows, budget.limit, None, Fraction(0), budget)
     first = plan.blocks[0]
     amount = first.amount * (1 - whole_trees.CHOICE_SHARE if first.bought else 1)
-    features = numbers + len(categories)
-    tests = max([bins] * bool(numbers) + [2 * (size + 1) for size in categories])
+    tests = max(
+        bins if isinstance(feature, Numeric) else 2 * (len(feature.values) + 1)
+        for feature in schema.features.values()
+    )
     inner = 2**first.depth - 1
-    cost = inner * math.log(2 * features * tests) + (inner + 1) * math.log(classes)
+    cost = inner * math.log(2 * len(schema.names) * tests) + (inner + 1) * math.log(
+        len(schema.classes or ())
+    )
     return Flagship(
         depth=sum(block.depth for block in plan.blocks),
         blocks=tuple((block.depth, float(block.amount)) for block in plan.blocks),

@@ -47,10 +47,13 @@ class Protocol:
         What one split loses in rows x Gini, expected, in the worst case.
     split_kind : str
         ``"bound"``, or ``"estimate"``: of LocalRNM and NoisyCounts with normal, independent noise
-        in the gains; of LocalRNM for rows divided among the parties at random.
+        in the gains; of LocalRNM for rows divided among the parties at random; of a secure sum as
+        if its noise had no steps, and Gini no chords.
     label_loss : float
-        Bound on the rows that one leaf's label loses, expected; of a secure sum with fewer honest
-        parties than parties, an estimate.
+        What one leaf's label loses in rows, expected, in the worst case.
+    label_kind : str
+        ``"bound"``; of a secure sum ``"estimate"``: its noise has steps, and with fewer honest
+        parties than parties only the worst table of a kind is looked at.
     rows_needed : float or None
         Rows with which a node's split is, with probability 0.95, within 0.05 of the best gain per
         row in ``4 q (1 - q)``: a bound for two classes (Lemmas 4 and 6). None: no guarantee exists.
@@ -62,6 +65,7 @@ class Protocol:
     split_loss: float
     split_kind: str
     label_loss: float
+    label_kind: str
     rows_needed: float | None
 
 
@@ -122,9 +126,12 @@ def protocols(
         flip_loss(candidates, e, GINI_SPREAD),
         "bound",
         label_loss(classes, f),
+        "bound",
         split_rows(zeta, e, failure, candidates),
     )
     if parties == 1:
+        if honest is not None:
+            raise PlanError("honest is for several parties: with one there is nobody to trust")
         return (single,)
     honest = parties if honest is None else whole(honest, "honest")
     if honest > parties:
@@ -137,6 +144,7 @@ def protocols(
         shared_loss(candidates, e, GINI_SPREAD, parties / honest),
         "estimate",
         shared_loss(classes, f, 1.0, parties / honest),
+        "estimate",
         None,
     )
     # a side of a split adds up half of its feature's cells, on average
@@ -148,6 +156,7 @@ def protocols(
         GAIN_SLOPE * count * normal_loss(candidates),
         "estimate",
         label_loss(classes, f, by="counts", parties=parties),
+        "bound",
         noisy_counts_rows(zeta, e, failure, candidates, parties, tables=features, bins=most),
     )
     proposals = min(parties, candidates)
@@ -160,6 +169,7 @@ def protocols(
         missed + GAIN_SLOPE * count * normal_loss(proposals),
         "estimate",
         noisy.label_loss,
+        "bound",
         None,
     )
     return single, secure, local, noisy
