@@ -171,7 +171,7 @@ def test_a_party_trusts_no_candidates_view_or_numbers_that_it_has_not_checked():
     object.__setattr__(hollow, "cuts", (None,) * len(view.cuts))
     asked = [
         (root, "choose_best", doubled, Gini(), 1),
-        (root, "share_splits", doubled, GiniChords(), 1, 2, ["a", "b"], bytes(16)),
+        (root, "share_splits", doubled, GiniChords(2), 1, 2, ["a", "b"], bytes(16)),
         (0, "root", hollow),
         (root, "choose_best", candidates, Gini(), np.array(1.0)),
     ]
