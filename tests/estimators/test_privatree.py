@@ -162,7 +162,7 @@ def test_candidates_are_scored_as_they_divide(generator):
     for candidates in (binary, Ordered(binary, orders)):
         for j, size in enumerate(view.sizes):
             counts = generator.integers(0, 9, (6, size, 2))
-            losses = losses_of(candidates, j, counts[2:5], Gini(), range(2, 5))
+            losses = losses_of(candidates, j, counts[2:5], Gini(), range(2, 5), view)
             assert losses.shape == (3, candidates.options(j, view))
             for place, option in itertools.product(range(3), range(losses.shape[1])):
                 split = candidates.split(j, option, 2 + place, view)

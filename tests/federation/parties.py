@@ -1,6 +1,7 @@
 """Parties for the tests, importable by other processes."""
 
 import os
+import sys
 import time
 
 import numpy as np
@@ -44,6 +45,26 @@ class Sleeps(Party):
         return super().answer(target, question, *given, **options)
 
 
+class Chatters(Party):
+    """Says something every half second, but no answer: for a minute."""
+
+    def answer(self, target, question, *given, **options):
+        if question in self.allowed:
+            line = sys._getframe(1).f_locals["line"]  # of the loop that serves this party
+            for _ in range(120):
+                line.send((0, "answer", None))
+                time.sleep(0.5)
+        return super().answer(target, question, *given, **options)
+
+
+KINDS = {"dies": Dies, "sleeps": Sleeps, "chatters": Chatters}
+
+
 def make_odd(kind, name):
     features, target = rows(50, 9)
-    return {"dies": Dies, "sleeps": Sleeps}[kind](name, features, target, SCHEMA, Budget(4.0))
+    return KINDS[kind](name, features, target, SCHEMA, Budget(4.0))
+
+
+def make_sleepy(name, ledger):
+    features, target = rows(50, 9)
+    return Sleeps(name, features, target, SCHEMA, Budget(4.0), ledger=ledger)

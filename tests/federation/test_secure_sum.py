@@ -10,6 +10,7 @@ from privet.errors import BudgetError, FederationError
 from privet.privacy import DiscreteLaplace, Exact, LaplaceShare, Seat, open_sum
 from privet.privacy.noise import SecureNoise, SeededNoise
 from privet.privacy.polya import _steps, draw_polya, draw_shares
+from privet.privacy.secure_sum import _nonce, key_stream
 
 
 def polya(rate, honest, most):
@@ -128,3 +129,32 @@ def test_a_roster_is_read_once():
     first.join(roster)  # the same again does no harm
     with pytest.raises(FederationError, match="refused"):
         first.join({**roster, "c": Seat("c").public_key})
+
+
+def test_no_other_round_has_the_same_mask():
+    """With zeros between names, what hid b from a in one round hid it from nobody in the other."""
+    first, second, third = everyone = [Seat(name) for name in "abc"]
+    roster = {seat.name: seat.public_key for seat in everyone}
+    for seat in everyone:
+        seat.join(roster)
+    of_three = second.mask(["a", "b", "c"], b"T", 4)
+    of_two = second.mask(["b", "c"], b"T\0a", 4)
+    from_first = mask_between(first, second, ["a", "b", "c"], b"T", 4)
+    assert (of_three + from_first != of_two).all()
+    assert third.peers == {"a", "b"}
+
+
+def mask_between(one, other, members, turn, size):
+    """Return what one adds, and the other takes away: both could compute it."""
+    nonce = _nonce(turn, *(name.encode() for name in sorted(members)))
+    return key_stream(one._shared[other.name], nonce, size)
+
+
+def test_a_roster_with_something_that_is_no_key_is_not_read():
+    first, second = Seat("a"), Seat("b")
+    for wrong in (b"short", b"", bytes(32), 7, None):
+        with pytest.raises(FederationError, match=r"no key|own key"):
+            first.join({"a": first.public_key, "b": wrong})
+        assert not first.peers
+    first.join({"a": first.public_key, "b": second.public_key})
+    assert first.peers == {"b"}

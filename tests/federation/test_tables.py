@@ -1,5 +1,8 @@
 """A table held by parties: what it answers, what each party pays, and what goes wrong."""
 
+import os
+import signal
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -29,9 +32,10 @@ from privet.federation import (
     Refused,
 )
 from privet.learners.topdown import make_candidates, make_view
-from privet.tables import Multiway, PrivateTable
+from privet.privacy import Seat
+from privet.tables import Multiway, PrivateTable, Split
 
-from .parties import SCHEMA, make, make_odd, rows
+from .parties import SCHEMA, make, make_odd, make_sleepy, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is fixed")
 
@@ -184,6 +188,70 @@ def test_a_party_trusts_no_candidates_view_or_numbers_that_it_has_not_checked():
     assert party.table.ledger.total.epsilon == 0
 
 
+TURN = bytes(range(16))
+
+
+def joined(names, **given):
+    """Return a party that knows the others, and its root."""
+    features, target = rows(500, 0)
+    party = Party("p", features, target, SCHEMA, Budget(9.0), **given)
+    party.join({"p": party.seat.public_key} | {name: Seat(name).public_key for name in names})
+    return party, party.answer(0, "root", None)
+
+
+def test_a_party_joins_no_round_that_its_owner_would_not():
+    """A roster is its owner's, who also says how many of it may be honest."""
+    party, root = joined("abc", trusted=3)
+    with pytest.raises(FederationError, match="another one is refused"):
+        party.answer(0, "join", {"p": party.seat.public_key, "x": Seat("x").public_key})
+    strange = [
+        (2, ["p", "x"], TURN),  # not in the roster
+        (2, ["a", "b"], TURN),  # without itself
+        (2, ["p", "a", "a"], TURN),
+        (2, "pa", TURN),
+        (2.5, ["p", "a", "b", "c"], TURN),
+        (True, ["p", "a", "b", "c"], TURN),
+        (2, ["p", "a", "b", "c"], b"short"),
+        (2, ["p", "a", "b", "c"], "text"),
+    ]
+    for honest, members, turn in strange:
+        for question in ("share_class_counts", "share_labels"):
+            with pytest.raises(Refused, match="no such round"):
+                party.answer(root, question, 1, honest, members, turn)
+    # One of the four may not be honest, so one of any members may not be.
+    for honest, members in ((4, ["p", "a", "b", "c"]), (2, ["p", "a"]), (3, ["p", "a", "b"])):
+        with pytest.raises(Refused, match="its owner counts on"):
+            party.answer(root, "share_class_counts", 1, honest, members, TURN)
+    assert party.table.ledger.total.epsilon == 0
+    assert party.answer(root, "share_class_counts", 1, 3, ["p", "a", "b", "c"], TURN).size == 2
+    assert party.answer(root, "share_class_counts", 1, 2, ["p", "a", "b"], TURN[::-1]).size == 2
+    assert party.table.ledger.total.epsilon == 2
+    for trusted in (0, 1.5, True, "2"):
+        with pytest.raises(FederationError, match="trusted must be"):
+            joined("a", trusted=trusted)
+
+
+def test_owners_may_give_the_roster_themselves():
+    parties = [party_of(k, epsilon=8.0) for k in range(3)]
+    roster = {party.name: party.seat.public_key for party in parties}
+    for party in parties:
+        party.join(roster)
+    model = TopDownClassifier(4.0, max_nodes=3).fit(FederatedTable(parties))
+    assert accuracy(model) > 0.9
+    with pytest.raises(FederationError, match="another one is refused"):
+        FederatedTable(parties[:2])
+
+
+def test_a_choice_that_was_answered_wrongly_is_over():
+    party, root = joined("ab")
+    party.answer(0, "unseal", {}) if party.seat.seal() else party.seat.__dict__.update(_common=TURN)
+    ballot = party.answer(root, "share_labels", 1, 2, ["p", "a", "b"], TURN)
+    with pytest.raises(FederationError, match="not what a choice has to deal"):
+        party.answer(ballot, "vote", np.zeros(3, dtype=np.uint64))
+    with pytest.raises(Refused, match="no such choice"):
+        party.answer(ballot, "vote", np.zeros(3, dtype=np.uint64))
+
+
 def test_cells_that_are_not_needed_are_forgotten():
     party = party_of(0)
     table = FederatedTable([party, party_of(1)], protocol="noisy-counts").session(Budget(9.0))
@@ -232,6 +300,98 @@ def test_the_run_goes_on_without_a_faulty_party_or_stops(protocol, fault):
         model.fit(table)
         assert accuracy(model) > 0.8
     assert table.parties == ("p0", "p1", "p2")
+
+
+NONSENSE = [None, "ten", 1.5, -1.0, (), {"a": 1}, [None], np.zeros(3), b"", object()]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("question", ["describe", "public_key", "seal", "root", "split", "take"])
+def test_nonsense_of_any_kind_is_a_loss(protocol, question):
+    class Odd(LocalLink):
+        said = None
+
+        def receive(self, number):
+            asked = self._waiting[number][1]
+            answer = super().receive(number)
+            return self.said if asked == question else answer
+
+    if question in ("public_key", "seal") and protocol != "secure-sum":
+        return  # is not asked
+    for said in NONSENSE:
+        odd = Odd(party_of(0, epsilon=8.0))
+        odd.said = said
+        links = [odd, *(party_of(k, epsilon=8.0) for k in (1, 2))]
+        with pytest.raises(FederationError, match="'p0' did not answer, or answered nonsense"):
+            TopDownClassifier(2.0, max_nodes=3, max_depth=2).fit(
+                FederatedTable(links, protocol=protocol)
+            )
+
+
+def nonsense_splits():
+    """Splits as they come through a line: nobody made them by their class."""
+    for children in ("text", (0.5,) * 9, (2**40,) * 9, (2**31 - 2,) * 9, (0, 3), None, (0,) * 9):
+        split = object.__new__(Split)
+        split.__dict__.update(feature=0, children=children)
+        yield split
+    yield "split"
+
+
+@pytest.mark.parametrize("split", list(nonsense_splits()), ids=map(str, range(8)))
+def test_proposals_that_are_no_splits_are_a_loss(split):
+    class Odd(LocalLink):
+        def receive(self, number):
+            asked = self._waiting[number][1]
+            answer = super().receive(number)
+            return [split] if asked == "choose_best" else answer
+
+    links = [Odd(party_of(0, epsilon=8.0)), *(party_of(k, epsilon=8.0) for k in (1, 2))]
+    table = FederatedTable(links, protocol="local-rnm", least=2)
+    TopDownClassifier(2.0, max_nodes=1, n_thresholds=9).fit(table)
+    assert table.parties == ("p1", "p2")
+
+
+class Late(LocalLink):
+    """Is gone when labels are chosen, or the class counts of a later question are summed."""
+
+    def __init__(self, party, question, first):
+        super().__init__(party)
+        self.question, self.first = question, first
+
+    def receive(self, number):
+        if self._waiting[number][1] == self.question:
+            self.first -= 1
+            if self.first < 0:
+                raise Lost("gone")
+        return super().receive(number)
+
+
+@pytest.mark.parametrize(
+    ("model", "question", "first"),
+    [
+        (TopDownClassifier(4.0, max_nodes=3), "share_labels", 0),
+        (DiffPID3Classifier(4.0, max_depth=1), "share_splits", 0),
+        (SulqID3Classifier(4.0, max_depth=1), "share_class_counts", 1),
+    ],
+    ids=["topdown", "diffpid3", "sulq"],
+)
+def test_a_loss_that_cannot_be_paid_again_stops_the_run_and_names_the_party(model, question, first):
+    good = [party_of(k, epsilon=9.0) for k in range(3)]
+    late = Late(party_of(3, epsilon=9.0), question, first)
+    table = FederatedTable([*good, late], honest=3, least=3)
+    with pytest.raises(FederationError, match="'p3' left in the middle of a question"):
+        model.fit(table)
+    spent = {float(party.table.ledger.total.epsilon) for party in good}
+    assert len(spent) == 1
+    assert max(spent) <= 4
+
+
+def test_features_in_another_order_are_another_schema():
+    turned = Schema(dict(reversed(SCHEMA.features.items())), "y", classes=[0, 1])
+    features, target = rows(50, 0)
+    other = Party("other", features[:, ::-1], target, turned, Budget(1.0))
+    with pytest.raises(FederationError, match="in another order"):
+        FederatedTable([party_of(0), other], protocol="noisy-counts")
 
 
 class Leaver(LocalLink):
@@ -474,8 +634,40 @@ def test_a_process_that_ends_or_is_late_is_lost(kind, patience):
     assert table.parties == ("p0", "p1")
     assert abs(int(root.noisy_counts(1)[0]) - 1_000) < 60
     assert {float(party.table.ledger.total.epsilon) for party in parties} == {3.0}
+    table.close()  # the lost one's line, too
+    assert not odd._process.is_alive()
+
+
+def test_a_lost_party_settles_its_books(tmp_path):
+    LedgerStore.create(tmp_path / "ledger", Budget(9.0), columns=["x", "c", "y"])
+    link = ProcessLink("odd", make_sleepy, ("odd", str(tmp_path / "ledger")), patience=60.0)
+    table = FederatedTable([party_of(0), link], protocol="noisy-counts", least=1)
+    session = table.session(Budget(4.0))
+    root = session.root()
+    link.patience = 0.5
+    root.noisy_counts(1)
+    assert table.parties == ("p0",)
     table.close()
-    odd.close()
+    assert LedgerStore(tmp_path / "ledger").spent == 1
+
+
+def test_patience_is_for_the_answer_and_not_for_every_message():
+    """Somebody who chatters, and somebody who does not read, are lost in time."""
+    link = ProcessLink("p", make_odd, ("chatters", "p"), patience=60.0)
+    try:
+        root = link.receive(link.send(0, "root", None))
+        link.patience = 1.0
+        number = link.send(root, "noisy_counts", 1)
+        start = time.monotonic()
+        with pytest.raises(Lost, match="in time"):
+            link.receive(number)
+        assert time.monotonic() - start < 30  # without a deadline: a minute, and more
+        os.kill(link._process.pid, signal.SIGSTOP)
+        for _ in range(3):
+            link.send(0, "root", "x" * 2**20)  # more than a pipe holds
+    finally:
+        link.close()
+    assert not link._process.is_alive()
 
 
 def test_late_answers_and_second_answers_are_dropped():

@@ -11,7 +11,17 @@ from scipy import stats
 from privet import Budget, Categorical, Numeric, PrivateTable, Schema
 from privet.criteria import Gini, Max
 from privet.errors import SchemaError
-from privet.tables import Binary, Each, Given, Multiway, Split, Thresholds, View, losses_of
+from privet.tables import (
+    Binary,
+    Each,
+    Given,
+    Multiway,
+    Ordered,
+    Split,
+    Thresholds,
+    View,
+    losses_of,
+)
 
 ALARM = 1e-6
 STEPS = 8
@@ -39,7 +49,7 @@ def test_losses_are_those_of_the_splits_they_stand_for(records):
         code = STEPS if np.isnan(x) else int(np.clip(np.floor(x), 0, STEPS - 1))
         counts[0, code, "pqr".index(y)] += 1
     candidates = Thresholds(STEPS)
-    losses = losses_of(candidates, 0, counts, Gini(), range(1))
+    losses = losses_of(candidates, 0, counts, Gini(), range(1), VIEW)
     assert losses.shape == (1, candidates.options(0, VIEW)) == (1, STEPS - 1)
     for option in range(STEPS - 1):
         split = candidates.split(0, option, 0, VIEW)
@@ -49,7 +59,7 @@ def test_losses_are_those_of_the_splits_they_stand_for(records):
         ]
         assert losses[0, option] == Gini().losses(np.array(sums)).sum()
         given_one = Given({0: [split]})
-        assert losses_of(given_one, 0, counts, Gini(), range(1))[0, 0] == losses[0, option]
+        assert losses_of(given_one, 0, counts, Gini(), range(1), VIEW)[0, 0] == losses[0, option]
         assert given_one.split(0, 0, 0, VIEW) == split
     assert Given({}).split(1, 0, 0, VIEW) == Multiway().split(1, 0, 0, VIEW)
 
@@ -166,7 +176,7 @@ def test_one_code_against_the_others_is_as_the_table_of_bool(options):
     short, long = Binary([Each(options, 4)]), Binary([table])
     view = View(Schema({"c": Categorical(list("abc"))}, "y", classes=[0, 1]), (None,))
     assert short.options(0, view) == long.options(0, view) == options
-    every = [each.children(0, counts, range(5)) for each in (short, long)]
+    every = [each.children(0, counts, range(5), view) for each in (short, long)]
     assert every[0].tolist() == every[1].tolist()
     for option in range(options):
         assert short.split(0, option, 0, view) == long.split(0, option, 0, view)
@@ -174,7 +184,7 @@ def test_one_code_against_the_others_is_as_the_table_of_bool(options):
 
 def test_many_categories_take_little_memory():
     counts = np.ones((1, 60_000, 2), dtype=np.int64)
-    found = Binary([Each(60_000, 60_000)]).children(0, counts, range(1))
+    found = Binary([Each(60_000, 60_000)]).children(0, counts, range(1), VIEW)
     assert found[0, 59_999].tolist() == [[1, 1], [59_999, 59_999]]
 
 
@@ -184,10 +194,55 @@ def test_sides_that_count_a_record_twice_or_not_at_all_are_refused():
             Binary([sides])
     with pytest.raises(ValueError, match="no more options"):
         Each(4, 3)
-    counts = np.ones((1, 4, 2), dtype=np.int64)
-    for sides in (np.ones((1, 3), dtype=bool), Each(2, 3)):
-        with pytest.raises(ValueError, match="one side for every code"):
-            Binary([sides]).children(0, counts, range(1))
+
+
+def test_candidates_of_another_view_are_refused_before_anything_is_spent():
+    sizes = VIEW.sizes
+    fitting = [np.ones((1, size), dtype=bool) for size in sizes]
+    bad = [
+        Binary([fitting[0]]),
+        Binary([fitting[0], np.ones((1, sizes[1] + 1), dtype=bool)]),
+        Binary([Each(1, sizes[0] - 1), fitting[1]]),
+        Thresholds(STEPS - 1),
+        Thresholds(sizes[1] - 1),
+        Given({0: []}),
+        Given({1: [Split(0, (0,) * sizes[0])]}),
+        Given({0: [Split(0, (0,) * (sizes[0] - 1))]}),
+        Ordered(Binary(fitting), {1: np.zeros((1, sizes[1]), dtype=np.intp)}),
+        Ordered(Binary(fitting), {1: np.arange(sizes[1])[None, :-1]}),
+    ]
+    table = PrivateTable([[1.0, "u"]], ["p"], SCHEMA, Budget(1.0))
+    cells, allowed = table.root(VIEW), np.ones((1, 2), dtype=bool)
+    for candidates in bad:
+        with pytest.raises(ValueError, match="every"):
+            cells.choose_splits(candidates, Max(), 1, allowed)
+        with pytest.raises(ValueError, match="every"):
+            cells.choose_best(candidates, Max(), 1, how="flip")
+        with pytest.raises(ValueError, match="every"):
+            cells.noisy_candidate_gains(candidates, Max(), 1)
+        with pytest.raises(ValueError, match="every"):
+            cells.share_splits(candidates, Max(), 1, allowed, 2, None, ["a", "b"], b"turn")
+    assert table.ledger.total.epsilon == 0
+
+
+def test_a_category_with_as_many_codes_as_steps_is_not_cut():
+    """A record of it counted once for every cut before."""
+    schema = Schema({"x": Numeric(0, 8), "c": Categorical(range(STEPS))}, "y", classes=[0, 1])
+    view = View(schema, (VIEW.cuts[0], None))
+    assert view.sizes[0] == view.sizes[1] == STEPS + 1
+    counts = np.arange(2 * (STEPS + 1)).reshape(1, -1, 2)
+    assert Thresholds(STEPS).children(1, counts, range(1), view).shape == (1, 1, STEPS + 1, 2)
+    table = PrivateTable([[1.0, 3]], [1], schema, Budget(1.0))
+    found = table.root(view).choose_splits(Thresholds(STEPS), Max(), 1, np.ones((1, 2), dtype=bool))
+    assert found[0].fits(view)
+
+
+@pytest.mark.parametrize(
+    "children", [(), (0, 2), (0, -1), (0, 2**40), (0, 1.5), ("0", "1"), (0, None)]
+)
+def test_splits_with_impossible_children_are_refused(children):
+    with pytest.raises((ValueError, TypeError)):
+        Split(0, children)
 
 
 def test_a_table_is_seen_through_its_own_schema():
@@ -195,8 +250,14 @@ def test_a_table_is_seen_through_its_own_schema():
         View(SCHEMA, (None, None))
     with pytest.raises(ValueError, match="cuts for every number"):
         View(SCHEMA, ((1.0,),))
+    for cuts in ((2.0, 1.0), (1.0, 1.0), (float("nan"),), (1.0, float("inf"))):
+        with pytest.raises(ValueError, match="in rising order"):
+            View(SCHEMA, (cuts, None))
+    turned = Schema(dict(reversed(SCHEMA.features.items())), "y", classes=["p", "q", "r"])
     other = Schema({"x": Numeric(0, 8), "c": Categorical(["u"])}, "y", classes=["p", "q", "r"])
     table = PrivateTable([[1.0, "u"]], ["p"], SCHEMA, Budget(1.0))
     for ask in (table.root, lambda view: table.parts(2, 0, view)):
         with pytest.raises(SchemaError, match="its own schema only"):
             ask(View(other, VIEW.cuts))
+        with pytest.raises(SchemaError, match="its own schema only"):
+            ask(View(turned, VIEW.cuts[::-1]))

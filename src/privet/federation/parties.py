@@ -8,10 +8,15 @@ the asker says. A *link* carries questions to a party: in this process, or to an
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Collection
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,6 +80,9 @@ class Party:
         Which questions its owner allows; all that are known if None.
     ledger : path or LedgerStore, optional
         The owner's ledger file, from which the budget is reserved; :meth:`close` settles it.
+    trusted : int, optional
+        For secure sums: how many parties of the roster, this one included, its owner takes for
+        honest; all if None. A round whose noise would rest on more of them is refused.
     random_state : int, generator, Noise or None
         As for :class:`~privet.PrivateTable`: None for cryptographic noise.
 
@@ -99,9 +107,13 @@ class Party:
         *,
         allowed: Collection[str] | None = None,
         ledger: LedgerStore | str | Path | None = None,
+        trusted: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.name = name
+        if trusted is not None and (type(trusted) is not int or trusted < 1):
+            raise FederationError("trusted must be a whole number from 1 on: this party is one")
+        self.trusted = trusted
         self.allowed = frozenset(CHARGED if allowed is None else allowed)
         if not self.allowed <= CHARGED:
             raise FederationError(f"a party can allow {', '.join(sorted(CHARGED))}, nothing else")
@@ -126,6 +138,14 @@ class Party:
         if self._seat is None:
             self._seat = Seat(self.name)
         return self._seat
+
+    def join(self, roster: Mapping[str, bytes]) -> None:
+        """Read the names and public keys of all parties: what secure sums rest on.
+
+        An owner who does not trust the coordinator to pass keys on gets them from the other owners
+        (each party's ``seat.public_key``) and calls this first: any other roster is refused then.
+        """
+        self.seat.join(roster)
 
     def close(self) -> None:
         """End the books, and settle the owner's ledger file."""
@@ -163,7 +183,11 @@ class Party:
         if question == "vote":
             if target not in self._ballots:
                 raise Refused(f"party {self.name!r} takes part in no such choice")
-            return self._ballots[target].answer(*given)
+            try:
+                return self._ballots[target].answer(*given)
+            except FederationError:
+                del self._ballots[target]
+                raise
         if target == 0:
             if question not in ("root", "parts"):
                 raise Refused(f"party {self.name!r}: {question!r} is about cells")
@@ -172,11 +196,34 @@ class Party:
             raise Refused(f"party {self.name!r} has no such cells")
         cells = self._cells[target]
         if question.startswith("share_"):
-            *asked, members, turn = given
-            found = getattr(cells, question)(*asked, self.seat, members, turn)
+            *asked, honest, members, turn = given
+            self._check_round(honest, members, turn)
+            found = getattr(cells, question)(*asked, honest, self.seat, members, turn)
             return self._keep(found) if isinstance(found, Ballot) else found
         found = getattr(cells, question)(*given, **options)
         return self._keep(found) if isinstance(found, Cells) else found
+
+    def _check_round(self, honest: Any, members: Any, turn: Any) -> None:
+        """Refuse a round that its owner would not join, before it is charged."""
+        roster = {self.name, *self.seat.peers}
+        if not (
+            type(honest) is int
+            and isinstance(members, list | tuple)
+            and len(set(members)) == len(members)
+            and self.name in members
+            and set(members) <= roster
+            and isinstance(turn, bytes)
+            and len(turn) == 16
+        ):
+            raise Refused(f"party {self.name!r} takes part in no such round")
+        # Of the members, so many may not be honest: as many as of the whole roster.
+        doubtful = 0 if self.trusted is None else max(0, len(roster) - self.trusted)
+        if honest > len(members) - doubtful:
+            raise Refused(
+                f"party {self.name!r} refuses: the noise of this round would rest on {honest} "
+                f"honest parties of {len(members)}, and its owner counts on "
+                f"{max(0, len(members) - doubtful)}"
+            )
 
     def _keep(self, found: Cells | Ballot) -> int:
         number, self._next = self._next, self._next + 1
@@ -188,7 +235,7 @@ class Party:
 
 
 def _own(value: Any) -> Any:
-    """Return a copy of what a question came with, made and checked here, of plain public things.
+    """Return what a question came with, checked: plain public things, and objects made anew.
 
     Exact types: a criterion of the asker's own could claim any sensitivity that it likes.
     """
@@ -284,21 +331,31 @@ class ProcessLink:
         self._process = context.Process(target=serve, args=(theirs, make, given), daemon=True)
         self._process.start()
         theirs.close()
+        # A process that does not read would block whoever writes: a thread does, not the asker.
+        self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
+        self._writer = Thread(target=self._write, daemon=True)
+        self._writer.start()
+
+    def _write(self) -> None:
+        with suppress(OSError):
+            while (message := self._outbox.get()) is not None:
+                self._line.send_bytes(message)
 
     def send(self, target: int, question: str, *given: Any, **options: Any) -> int:
         """See :class:`Link`."""
+        if not self._writer.is_alive():
+            raise Lost(f"party {self.name!r} is lost")
         self._sent += 1
-        try:
-            self._line.send((self._sent, target, question, given, options))
-        except (OSError, ValueError) as error:
-            raise Lost(f"party {self.name!r} is lost") from error
+        message = (self._sent, target, question, given, options)
+        self._outbox.put(bytes(ForkingPickler.dumps(message)))
         return self._sent
 
     def receive(self, number: int) -> Any:
         """See :class:`Link`. Answers to other questions (late ones, second ones) are dropped."""
+        deadline = time.monotonic() + self.patience
         while True:
             try:
-                if not self._line.poll(self.patience):
+                if not self._line.poll(max(0.0, deadline - time.monotonic())):
                     raise Lost(f"party {self.name!r} did not answer in time")
                 message = self._line.recv()
             except (EOFError, OSError) as error:
@@ -316,7 +373,12 @@ class ProcessLink:
 
     def close(self) -> None:
         """See :class:`Link`."""
-        self._line.close()
+        self._outbox.put(None)
+        self._writer.join(timeout=1)
+        if self._writer.is_alive():  # it writes to somebody who does not read
+            self._process.kill()
+        else:
+            self._line.close()
         self._process.join(timeout=5)
         if self._process.is_alive():
             self._process.kill()

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.criteria import MAX_ROWS, Criterion
-from privet.errors import BudgetError, FederationError
+from privet.errors import BudgetError, BudgetExceeded, FederationError, PrivetError
 from privet.federation.parties import Link, LocalLink, Lost, Party
 from privet.privacy import (
     MOST_OPTIONS,
@@ -111,18 +111,23 @@ class FederatedTable:
         self.least = max(
             _count(least, "least", len(links)), self.honest if protocol == "secure-sum" else 1
         )
+        self._links = links
         self._lines = _Lines(links, self.least)
-        described = [answer for _, answer in self._lines.ask_all("describe")]
-        if any(schema != described[0][0] for schema, _ in described):
-            raise FederationError("the parties have different schemas")
-        self.schema = Schema.from_dict(described[0][0])
+        described = [answer for _, answer in self._lines.ask_all("describe", check=_is_described)]
+        schemas = [Schema.from_dict(schema) for schema, _ in described]
+        self.schema = schemas[0]
+        # In the same order, too: parties are asked about features by their places.
+        if any(each != schemas[0] or each.names != schemas[0].names for each in schemas):
+            raise FederationError("the parties have different schemas, or in another order")
         self.leaks = tuple(dict.fromkeys(leak for _, leaks in described for leak in leaks))
         if protocol == "secure-sum":
-            keys = {name: key for name, key in self._lines.ask_all("public_key")}
+            keys = dict(self._lines.ask_all("public_key", check=_is_key))
             self._lines.ask_all("join", keys)
-            sealed = [given for _, given in self._lines.ask_all("seal") if given]
+            sealed = [given for _, given in self._lines.ask_all("seal", check=_is_sealed) if given]
             self._lines.ask_all("unseal", sealed[0] if sealed else {})
         self.ledger = Ledger(Budget(float("inf")))
+        #: Who left while a sum or a choice was made, so that it was paid again.
+        self._missed: set[str] = set()
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -139,6 +144,7 @@ class FederatedTable:
         again = object.__new__(FederatedTable)
         again.__dict__.update(self.__dict__)
         again.ledger = Ledger(budget)
+        again._missed = set()
         return again
 
     def check_choices(self, criterion: Criterion, how: str = "flip") -> None:
@@ -165,20 +171,20 @@ class FederatedTable:
             )
 
     def close(self) -> None:
-        """End the lines; parties settle their books."""
-        for link in self._lines.links:
+        """End the lines, of lost parties, too; parties settle their books."""
+        for link in self._links:
             link.close()
 
     def root(self, view: View | None = None) -> FederatedCells:
         """Return the whole table as one cell. Free."""
         view = View.of_bins(self.schema) if view is None else view
-        places = dict(self._lines.ask_all("root", view))
+        places = dict(self._lines.ask_all("root", view, check=_is_place))
         return FederatedCells(self, self.ledger.root, 0, view, places)
 
     def parts(self, count: int, key: int, view: View | None = None) -> FederatedCells:
         """Return the table as disjoint parts by a hash of each record. Free."""
         view = View.of_bins(self.schema) if view is None else view
-        places = dict(self._lines.ask_all("parts", count, key, view))
+        places = dict(self._lines.ask_all("parts", count, key, view, check=_is_place))
         scopes = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
         return FederatedCells(self, scopes, 0, view, places)
 
@@ -315,7 +321,7 @@ class FederatedCells:
         return self.split([split] * len(self))
 
     def _derive(self, question: str, scopes: Scopes, depth: int, *given: Any) -> FederatedCells:
-        answers = self._ask(question, *given, check=lambda a: isinstance(a, int))
+        answers = self._ask(question, *given, check=_is_place)
         return FederatedCells(self._table, scopes, depth, self._view, dict(answers))
 
     # Private
@@ -364,6 +370,7 @@ class FederatedCells:
             # are asked, and charged, again.
             if len(lines.links) < max(self._table.least, 2):
                 raise FederationError("too few parties are left for a sum")
+            self._table._missed |= set(members) - set(self._table.parties)
         total = open_sum([part for _, part in masked]).view(np.int64)
         if np.abs(total.astype(np.float64)).max(initial=0.0) > _LARGEST:
             raise FederationError(
@@ -482,7 +489,7 @@ class FederatedCells:
             self._charge([mechanism], f"{what}, from all parties' rows")
             members, turn = table.parties, secrets.token_bytes(16)
             given = (*asked, mechanism.honest, members, turn)
-            ballots = dict(self._ask(question, *given, check=lambda a: isinstance(a, int)))
+            ballots = dict(self._ask(question, *given, check=_is_place))
             chosen = self._count(ballots, shape) if len(ballots) == len(members) else None
             table._lines.forget(ballots)
             if chosen is not None:
@@ -490,6 +497,7 @@ class FederatedCells:
             # As for sums: without a member nothing can be read, and the others are asked again.
             if len(table.parties) < max(table.least, 2):
                 raise FederationError("too few parties are left for a choice")
+            table._missed |= set(members) - set(table.parties)
 
     def _count(self, ballots: dict[str, int], shape: Shape) -> list[int] | None:
         """Deal, pass on what the parties open, and return what they chose; None after a loss."""
@@ -528,7 +536,7 @@ class FederatedCells:
             parts = self.partition(self.schema.names[feature])
             counts = np.asarray(parts.noisy_class_counts(amount / len(features)))
             counts = np.maximum(counts.reshape(len(self), -1, classes), 0)
-            found = losses_of(candidates, feature, counts, criterion, range(len(self)))
+            found = losses_of(candidates, feature, counts, criterion, range(len(self)), self._view)
             found = np.where(allowed[:, feature, None], found, np.iinfo(np.int64).max)
             losses.append(found)
             owners += [(feature, option) for option in range(found.shape[1])]
@@ -550,18 +558,13 @@ class FederatedCells:
         return np.asarray(whole - np.add.reduceat(criterion.losses(counts), first))
 
     def _are_splits(self, answer: Any) -> bool:
-        sizes = self._view.sizes
-        return (
-            isinstance(answer, list)
-            and len(answer) == len(self)
-            and all(
-                isinstance(split, Split)
-                and 0 <= split.feature < len(sizes)
-                and len(split.children) == sizes[split.feature]
-                and set(split.children) == set(range(split.n_children))
+        try:
+            return len(answer) == len(self) and all(
+                type(split) is Split and Split(split.feature, split.children).fits(self._view)
                 for split in answer
             )
-        )
+        except (TypeError, ValueError):
+            return False
 
     # Books and lines
 
@@ -575,7 +578,17 @@ class FederatedCells:
     def _charge(self, mechanisms: Sequence[Any], question: str) -> None:
         where = "the whole table" if self.depth == 0 else f"tree level {self.depth}"
         one = mechanisms[0] if len(mechanisms) == 1 else mechanisms
-        self._table.ledger.charge(self._scopes, one, question, where)
+        try:
+            self._table.ledger.charge(self._scopes, one, question, where)
+        except BudgetExceeded as error:
+            if not self._table._missed:
+                raise
+            names = ", ".join(map(repr, sorted(self._table._missed)))
+            raise FederationError(
+                f"{names} left in the middle of a question. The others were charged for it, and to "
+                "ask it again, and what follows, the budget has too little left: the run stops. "
+                "Their ledgers show what they spent; fit again without it"
+            ) from error
 
     def _ask(self, question: str, *given: Any, **options: Any) -> list[tuple[str, Any]]:
         return self._table._lines.ask_all(question, *given, places=self._places, **options)
@@ -592,6 +605,27 @@ def _count(value: int | None, name: str, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise FederationError(f"{name} must be a whole number from 1 to the number of parties")
     return value
+
+
+def _is_place(answer: Any) -> bool:
+    return type(answer) is int
+
+
+def _is_key(answer: Any) -> bool:
+    return isinstance(answer, bytes) and len(answer) == 32
+
+
+def _is_sealed(answer: Any) -> bool:
+    return isinstance(answer, dict) and all(isinstance(value, bytes) for value in answer.values())
+
+
+def _is_described(answer: Any) -> bool:
+    try:
+        schema, leaks = answer
+        Schema.from_dict(schema)
+        return all(isinstance(leak, str) for leak in leaks)
+    except (PrivetError, TypeError, ValueError, KeyError, AttributeError):
+        return False
 
 
 def _is_array(answer: Any, shape: tuple[int, ...], kind: type[np.generic]) -> bool:

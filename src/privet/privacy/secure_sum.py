@@ -63,11 +63,15 @@ class Seat:
             raise FederationError("the roster has another key for this party")
         if len(set(roster.values())) < len(roster) or len(roster) < 2:
             raise FederationError("a roster needs at least two parties, each with its own key")
-        self._roster = dict(roster)
+        shared = {}
         for name, key in roster.items():
             if name != self.name:
-                secret = self._private.exchange(X25519PublicKey.from_public_bytes(key))
-                self._shared[name] = HKDF(hashes.SHA256(), 32, None, b"privet masks").derive(secret)
+                try:
+                    secret = self._private.exchange(X25519PublicKey.from_public_bytes(key))
+                except (TypeError, ValueError):
+                    raise FederationError("the roster has something that is no key") from None
+                shared[name] = HKDF(hashes.SHA256(), 32, None, b"privet masks").derive(secret)
+        self._roster, self._shared = dict(roster), shared
 
     def seal(self) -> dict[str, bytes]:
         """Return a key for all parties, sealed for each of the others; made by the first of them.
@@ -135,8 +139,7 @@ class Seat:
             raise FederationError("a round needs members of the roster, this party among them")
         self._rounds.add(turn)
         # Members are part of the round's name: other members make other masks.
-        text = b"\0".join([turn, *(name.encode() for name in sorted(members))])
-        nonce = _nonce(text)
+        nonce = _nonce(turn, *(name.encode() for name in sorted(members)))
         total = np.zeros(size, dtype=np.uint64)
         for other in sorted(others):
             stream = key_stream(self._shared[other], nonce, size)
@@ -147,8 +150,12 @@ class Seat:
         return total
 
 
-def _nonce(text: bytes) -> bytes:
-    """Return a nonce for a text; its first four bytes count blocks, from zero."""
+def _nonce(*words: bytes) -> bytes:
+    """Return a nonce for some words; its first four bytes count blocks, from zero.
+
+    Each word comes with its length, so that no other words read the same.
+    """
+    text = b"".join(len(word).to_bytes(8, "little") + word for word in words)
     return bytes(4) + hashlib.sha256(text).digest()[:12]
 
 

@@ -29,6 +29,11 @@ class Split:
     feature: int
     children: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        found = self.child_of
+        if not len(found) or found.min() < 0 or found.max() >= len(found):
+            raise ValueError("children are numbered from zero, and no more than codes")
+
     @cached_property
     def n_children(self) -> int:
         """How many children there are, empty ones included."""
@@ -40,11 +45,25 @@ class Split:
         try:  # a thousand codes are read three times faster as bytes
             return np.frombuffer(bytes(self.children), dtype=np.uint8).astype(np.int32)
         except ValueError:
-            return np.array(self.children, dtype=np.int32)
+            found = np.array(self.children)
+            if found.ndim != 1 or found.dtype.kind != "i" or np.abs(found).max() >= 2**31:
+                raise ValueError("children are whole numbers, one for every code") from None
+            return found.astype(np.int32)
+
+    def fits(self, view: View) -> bool:
+        """Tell whether it has a child for every code of its feature, and no child is left out."""
+        return (
+            0 <= self.feature < len(view.sizes)
+            and len(self.children) == view.sizes[self.feature]
+            and bool(np.bincount(self.child_of).all())
+        )
 
 
 class Candidates(Protocol):
-    """A public list of splits for every feature."""
+    """A public list of splits for every feature. A record is in one child of each."""
+
+    def check(self, view: View, cells: int) -> None:
+        """Raise if these are not for such a view, and so many cells."""
 
     def options(self, feature: int, view: View) -> int:
         """Return how many splits a feature offers."""
@@ -55,7 +74,9 @@ class Candidates(Protocol):
     def width(self, feature: int, view: View) -> int:
         """Return how many children each of them has, or is given."""
 
-    def children(self, feature: int, counts: NDArray[Any], cells: range) -> NDArray[Any]:
+    def children(
+        self, feature: int, counts: NDArray[Any], cells: range, view: View
+    ) -> NDArray[Any]:
         """Return the counts of (cells, options, width, classes) from (cells, codes, classes)."""
 
     def split(self, feature: int, option: int, cell: int, view: View) -> Split:
@@ -63,10 +84,16 @@ class Candidates(Protocol):
 
 
 def losses_of(
-    candidates: Candidates, feature: int, counts: NDArray[Any], criterion: Criterion, cells: range
+    candidates: Candidates,
+    feature: int,
+    counts: NDArray[Any],
+    criterion: Criterion,
+    cells: range,
+    view: View,
 ) -> NDArray[np.int64]:
     """Return the losses of a feature's options, of shape (cells, options)."""
-    return np.asarray(criterion.losses(candidates.children(feature, counts, cells)).sum(axis=2))
+    children = candidates.children(feature, counts, cells, view)
+    return np.asarray(criterion.losses(children).sum(axis=2))
 
 
 def list_candidates(candidates: Candidates, view: View) -> list[tuple[int, int]]:
@@ -82,6 +109,9 @@ def list_candidates(candidates: Candidates, view: View) -> list[tuple[int, int]]
 class Multiway:
     """One candidate per feature: a child for every code of it, as in ID3."""
 
+    def check(self, view: View, cells: int) -> None:
+        """See :class:`Candidates`. They are for all."""
+
     def options(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
         del feature, view
@@ -96,9 +126,11 @@ class Multiway:
         """See :class:`Candidates`."""
         return view.sizes[feature]
 
-    def children(self, feature: int, counts: NDArray[Any], cells: range) -> NDArray[Any]:
+    def children(
+        self, feature: int, counts: NDArray[Any], cells: range, view: View
+    ) -> NDArray[Any]:
         """See :class:`Candidates`."""
-        del feature, cells
+        del feature, cells, view
         return counts[:, None]
 
     def split(self, feature: int, option: int, cell: int, view: View) -> Split:
@@ -122,6 +154,13 @@ class Thresholds:
 
     steps: int
 
+    def check(self, view: View, cells: int) -> None:
+        """See :class:`Candidates`."""
+        del cells
+        sizes = zip(view.sizes, view.cuts, strict=True)
+        if any(cuts is not None and size != self.steps + 1 for size, cuts in sizes):
+            raise ValueError("every number must have as many intervals as there are steps")
+
     def options(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
         return 1 if view.cuts[feature] is None else self.steps - 1
@@ -134,10 +173,12 @@ class Thresholds:
         """See :class:`Candidates`."""
         return view.sizes[feature] if view.cuts[feature] is None else 2
 
-    def children(self, feature: int, counts: NDArray[Any], cells: range) -> NDArray[Any]:
+    def children(
+        self, feature: int, counts: NDArray[Any], cells: range, view: View
+    ) -> NDArray[Any]:
         """See :class:`Candidates`."""
-        if counts.shape[1] != self.steps + 1:  # categorical
-            return Multiway().children(feature, counts, cells)
+        if view.cuts[feature] is None:
+            return Multiway().children(feature, counts, cells, view)
         below = np.cumsum(counts, axis=1, dtype=np.int64)
         return _with_rest(below[:, : self.steps - 1], below[:, -1:])
 
@@ -153,6 +194,14 @@ class Given:
     """One released split per cell for some features, all codes for the others."""
 
     splits: Mapping[int, Sequence[Split]]
+
+    def check(self, view: View, cells: int) -> None:
+        """See :class:`Candidates`."""
+        for feature, splits in self.splits.items():
+            if len(splits) != cells or not all(
+                split.feature == feature and split.fits(view) for split in splits
+            ):
+                raise ValueError("give one split of the feature for every cell")
 
     def options(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
@@ -170,10 +219,12 @@ class Given:
             return view.sizes[feature]
         return max((split.n_children for split in self.splits[feature]), default=1)
 
-    def children(self, feature: int, counts: NDArray[Any], cells: range) -> NDArray[Any]:
+    def children(
+        self, feature: int, counts: NDArray[Any], cells: range, view: View
+    ) -> NDArray[Any]:
         """See :class:`Candidates`."""
         if feature not in self.splits:
-            return Multiway().children(feature, counts, cells)
+            return Multiway().children(feature, counts, cells, view)
         most = max(split.n_children for split in self.splits[feature])  # others get empty ones
         found = np.zeros((len(counts), 1, most, counts.shape[2]), dtype=np.int64)
         for place, cell in enumerate(cells):
@@ -234,6 +285,13 @@ class Binary:
         ):
             raise ValueError("sides are tables of bool")
 
+    def check(self, view: View, cells: int) -> None:
+        """See :class:`Candidates`."""
+        del cells
+        codes = [side.codes if isinstance(side, Each) else side.shape[1] for side in self.sides]
+        if codes != list(view.sizes):
+            raise ValueError("give sides for every code of every feature")
+
     def options(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
         del view
@@ -249,12 +307,12 @@ class Binary:
         del feature, view
         return 2
 
-    def children(self, feature: int, counts: NDArray[Any], cells: range) -> NDArray[Any]:
+    def children(
+        self, feature: int, counts: NDArray[Any], cells: range, view: View
+    ) -> NDArray[Any]:
         """See :class:`Candidates`."""
-        del cells
+        del cells, view
         counts, side = np.asarray(counts, dtype=np.int64), self.sides[feature]
-        if (side.codes if isinstance(side, Each) else side.shape[1]) != counts.shape[1]:
-            raise ValueError("a split needs one side for every code of its feature")
         if isinstance(side, Each):
             right = counts[:, : len(side)]
         else:
@@ -283,6 +341,14 @@ class Ordered:
     others: Binary
     orders: Mapping[int, NDArray[np.intp]]
 
+    def check(self, view: View, cells: int) -> None:
+        """See :class:`Candidates`."""
+        self.others.check(view, cells)
+        for feature, order in self.orders.items():
+            codes = np.arange(view.sizes[feature])
+            if order.shape != (cells, len(codes)) or (np.sort(order, axis=1) != codes).any():
+                raise ValueError("give an order of the feature's codes for every cell")
+
     def options(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
         if feature in self.orders:
@@ -297,10 +363,12 @@ class Ordered:
         """See :class:`Candidates`."""
         return 2 if feature in self.orders else self.others.width(feature, view)
 
-    def children(self, feature: int, counts: NDArray[Any], cells: range) -> NDArray[Any]:
+    def children(
+        self, feature: int, counts: NDArray[Any], cells: range, view: View
+    ) -> NDArray[Any]:
         """See :class:`Candidates`."""
         if feature not in self.orders:
-            return self.others.children(feature, counts, cells)
+            return self.others.children(feature, counts, cells, view)
         order = self.orders[feature][cells.start : cells.stop]
         sorted_counts = np.take_along_axis(np.asarray(counts, np.int64), order[:, :, None], axis=1)
         below = np.cumsum(sorted_counts, axis=1)

@@ -177,7 +177,7 @@ class PrivateTable:
     def _view(self, view: View | None) -> View:
         if view is None:
             return View.of_bins(self.schema)
-        if view.schema != self.schema:
+        if view.schema != self.schema or view.schema.names != self.schema.names:
             raise SchemaError("a table is seen through its own schema only")
         return view
 
@@ -321,15 +321,9 @@ class Cells:
         """
         if not splits or len(splits) != len(self):
             raise ValueError("give one split for every cell")
-        sizes = _assignments[self].view.sizes
-        for split in splits:
-            if (
-                not 0 <= split.feature < len(sizes)
-                or len(split.children) != sizes[split.feature]
-                or split.child_of.min() < 0
-                or not np.bincount(split.child_of).all()
-            ):
-                raise ValueError("a split needs one child for every code of its feature")
+        view = _assignments[self].view
+        if not all(split.fits(view) for split in splits):
+            raise ValueError("a split needs one child for every code of its feature")
         parents = np.repeat(np.arange(len(self)), [split.n_children for split in splits])
         scopes = self._scopes.divide(parents)
         assignment = _rooms[self._table].engine.split(_assignments[self], splits)
@@ -488,6 +482,7 @@ class Cells:
         if not isinstance(criterion, LeastLines):
             raise FederationError("sums and comparisons cannot tell this loss")
         classes, view = len(self.schema.classes or ()), _assignments[self].view
+        candidates.check(view, len(self))
         lines = criterion.lines(classes)
         owners = [feature for feature, _ in list_candidates(candidates, view)]
         check_range(criterion.spread * MAX_ROWS, len(owners))
@@ -497,7 +492,7 @@ class Cells:
         features, found = range(len(view.sizes)), []
         for batch, histograms in room.engine.histograms(_assignments[self], features):
             cells = range(batch.start, batch.stop)
-            parts = [candidates.children(j, histograms[j], cells) for j in features]
+            parts = [candidates.children(j, histograms[j], cells, view) for j in features]
             regions = [part.reshape(len(cells), -1, classes) for part in parts]
             found.append(np.concatenate(regions, axis=1, dtype=np.int64))
         sizes = [candidates.width(feature, view) for feature in owners]
@@ -568,6 +563,7 @@ class Cells:
             return []
         steps = self._target_steps(criterion)
         room, view = _rooms[self._table], _assignments[self].view
+        candidates.check(view, len(self))
         features = np.flatnonzero(allowed.any(axis=0)).tolist()
         sizes = {j: candidates.options(j, view) for j in features}
         measured = max(sizes.values()) > 1
@@ -583,7 +579,7 @@ class Cells:
         for batch, histograms in room.engine.histograms(_assignments[self], features, steps):
             cells = range(batch.start, batch.stop)
             losses = {
-                j: losses_of(candidates, j, _statistics(counts, criterion), criterion, cells)
+                j: losses_of(candidates, j, _statistics(counts, criterion), criterion, cells, view)
                 for j, counts in histograms.items()
             }
             for place, cell in enumerate(cells):
@@ -772,9 +768,10 @@ class Cells:
         self._target_steps(criterion)
         if not len(self):
             return []
+        room, view = _rooms[self._table], _assignments[self].view
+        candidates.check(view, len(self))
         mechanism = select(criterion.spread, self._budget.selection_epsilon(exact(amount)))
         self._charge([mechanism], f"which split ({criterion.name})")
-        room, view = _rooms[self._table], _assignments[self].view
         offered = list_candidates(candidates, view)
         chosen: list[Split] = []
         for losses, _ in self._losses(candidates, criterion):
@@ -836,6 +833,7 @@ class Cells:
         amount (docs/proofs/topdown.md).
         """
         self._target_steps(criterion)
+        candidates.check(_assignments[self].view, len(self))
         number = len(list_candidates(candidates, _assignments[self].view))
         l1, squared_l2 = number * criterion.spread, number * criterion.spread**2
         mechanism = noise_for(self._budget, exact(amount), l1=l1, squared_l2=squared_l2)
@@ -851,13 +849,13 @@ class Cells:
         self, candidates: Candidates, criterion: Criterion
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Yield, by batches of cells, the losses of all candidates and those of whole cells."""
-        features = range(len(self.schema.names))
+        features, view = range(len(self.schema.names)), _assignments[self].view
         for batch, histograms in _rooms[self._table].engine.histograms(
             _assignments[self], features, self._target_steps(criterion)
         ):
             cells = range(batch.start, batch.stop)
             found = {j: _statistics(counts, criterion) for j, counts in histograms.items()}
-            losses = [losses_of(candidates, j, found[j], criterion, cells) for j in features]
+            losses = [losses_of(candidates, j, found[j], criterion, cells, view) for j in features]
             yield np.concatenate(losses, axis=1), criterion.losses(found[features[0]].sum(axis=1))
 
     def draw_trees(

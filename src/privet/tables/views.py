@@ -34,6 +34,11 @@ class View:
         numbers = [isinstance(feature, Numeric) for feature in self.schema.features.values()]
         if [cuts is not None for cuts in self.cuts] != numbers:
             raise ValueError("a view has cuts for every number, and for nothing else")
+        # Out of order, a search for one record's code would depend on the records before it.
+        for cuts in self.cuts:
+            found = np.array(cuts or (), dtype=np.float64)
+            if found.ndim != 1 or not np.isfinite(found).all() or (np.diff(found) <= 0).any():
+                raise ValueError("cuts are finite numbers in rising order")
 
     @classmethod
     def of_bins(cls, schema: Schema) -> View:
