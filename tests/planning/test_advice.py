@@ -270,6 +270,9 @@ class TestFlagship:
             lost.append(rows - np.sum(model.predict(x) == y))
         assert np.mean(lost) <= said.shortfall < rows  # the best tree is always right
 
+    def test_no_more_rows_are_lost_than_there_are(self):
+        assert make_plan(1000, 0.01).flagship.shortfall == 1000
+
     def test_too_little_epsilon(self):
         assert make_plan(1000, 1e-5).flagship is None
 
@@ -279,6 +282,11 @@ class TestFlagship:
     [
         ({"rows": 0}, "rows must be at least 1; say how many"),
         ({"rows": 10.5}, "rows must be a whole number"),
+        ({"rows": 2**31}, "rows must be at most 2,147"),
+        ({"numbers": 10**9}, "numeric features must be at most 100,000"),
+        ({"categories": [10**9]}, "categories must be at most 65,534"),
+        ({"classes": 10**9}, "classes must be at most 10,000"),
+        ({"parties": 10**9}, "parties must be at most 100,000"),
         ({"epsilon": 0}, "epsilon must be a positive number; a usual budget"),
         ({"epsilon": math.inf}, "epsilon must be a positive number"),
         ({"epsilon": "1"}, "epsilon must be a number"),

@@ -23,12 +23,14 @@ def positive(value: Any, what: str, advice: str = "") -> float:
     return number
 
 
-def whole(value: Any, what: str, least: int = 1, advice: str = "") -> int:
-    """Return a whole number that is large enough, or say what is wrong with it."""
+def whole(value: Any, what: str, least: int = 1, advice: str = "", most: int | None = None) -> int:
+    """Return a whole number within limits, or say what is wrong with it."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise PlanError(f"{what} must be a whole number")
     if value < least:
         raise PlanError(f"{what} must be at least {least}{advice and '; ' + advice}")
+    if most is not None and value > most:
+        raise PlanError(f"{what} must be at most {most:,}")
     return int(value)
 
 

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from privet.criteria import MAX_ROWS
 from privet.planning._checks import PlanError, positive, probability, whole
 from privet.planning.protocols import SECURE, SINGLE, Protocol, protocols
 from privet.privacy import Budget, WholeTree
@@ -25,6 +26,8 @@ LABEL_ERROR = 0.01
 TOLERANCE = 0.2
 #: Cuts of a number: about what the library's learners offer.
 BINS = 64
+#: Larger numbers are taken for mistakes: learners have such limits, too, or would take for ever.
+MOST_FEATURES, MOST_CODES, MOST_CLASSES, MOST_PARTIES = 100_000, 65_534, 10_000, 100_000
 #: With less, PrivateTreeClassifier refuses.
 SMALLEST_EPSILON = 1e-4
 
@@ -87,7 +90,7 @@ class Flagship:
         Epsilon for private quantiles, if they are worth it.
     shortfall : float
         Bound on the rows by which the first block classifies fewer correctly than the best tree of
-        its depth, expected: ``(ln(1 / prior) + 1) / epsilon``.
+        its depth, expected: ``(ln(1 / prior) + 1) / epsilon``, and no more than there are.
     """
 
     depth: int
@@ -222,13 +225,11 @@ def make_plan(
     >>> plan.winner, plan.depths["LocalRNM"] < plan.depth == plan.depths["single machine"]
     ('secure sum', True)
     """
-    rows = whole(rows, "rows", advice="say how many records you expect")
+    rows = whole(rows, "rows", advice="say how many records you expect", most=MAX_ROWS)
     epsilon = positive(epsilon, "epsilon", "a usual budget is between 0.1 and 10")
-    classes = whole(classes, "classes", 2, "one class needs no tree")
-    parties = whole(parties, "parties", advice="1 means that all rows are in one place")
-    depth = whole(max_depth, "max_depth")
-    if depth > 30:
-        raise PlanError("max_depth must be at most 30")
+    classes = whole(classes, "classes", 2, "one class needs no tree", MOST_CLASSES)
+    parties = whole(parties, "parties", 1, "1 means that all rows are in one place", MOST_PARTIES)
+    depth = whole(max_depth, "max_depth", most=30)
     tolerance = probability(tolerance, "tolerance")
     schema = _schema(numbers, categories, classes)
     grower: _Alone | _Apart
@@ -281,13 +282,13 @@ def make_plan(
 def _cells(bins: int | None, default: int) -> int:
     if bins is None:
         return default
-    return whole(bins, "bins", 2, "a number with one bin cannot be split")
+    return whole(bins, "bins", 2, "a number with one bin cannot be split", MOST_CODES)
 
 
 def _schema(numbers: Any, categories: Sequence[int], classes: int) -> Schema:
     """Return a schema of this form; names and bounds do not matter."""
-    numbers = whole(numbers, "the number of numeric features", 0)
-    listed = [whole(size, "a number of categories", 2) for size in categories]
+    numbers = whole(numbers, "the number of numeric features", 0, most=MOST_FEATURES)
+    listed = [whole(size, "a number of categories", 2, most=MOST_CODES) for size in categories]
     if not numbers and not listed:
         raise PlanError("a tree needs a feature: give some numbers or categories")
     return Schema(
@@ -410,5 +411,5 @@ def _flagship(rows: int, epsilon: float, schema: Schema, bins: int) -> Flagship 
         depth=sum(block.depth for block in plan.blocks),
         blocks=tuple((block.depth, float(block.amount)) for block in plan.blocks),
         quantiles=None if plan.quantiles is None else float(plan.quantiles),
-        shortfall=(cost + 1) / WholeTree(amount).rate,
+        shortfall=min((cost + 1) / WholeTree(amount).rate, float(rows)),
     )
