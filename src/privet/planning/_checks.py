@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from privet.errors import PrivetError
 
@@ -25,7 +27,7 @@ def positive(value: Any, what: str, advice: str = "") -> float:
 
 def whole(value: Any, what: str, least: int = 1, advice: str = "", most: int | None = None) -> int:
     """Return a whole number within limits, or say what is wrong with it."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise PlanError(f"{what} must be a whole number")
     if value < least:
         raise PlanError(f"{what} must be at least {least}{advice and '; ' + advice}")
