@@ -560,7 +560,8 @@ def agreement(rows: Rows) -> list[str]:
     return [
         "## Agreement with the printed numbers\n",
         "Decision tree against the paper's decision tree, published* against PrivaTree*, published "
-        "(quantiles one after the other, or all at once) against PrivaTree. Printed numbers are taken as they stand, rounded to three digits.\n",
+        "(quantiles one after the other, or all at once) against PrivaTree. Printed numbers are "
+        "taken as they stand, rounded to three digits.\n",
         table(head, lines),
         f"To reach: published within two standard errors of the difference on {AIM} sets at "
         f"epsilon 0.1. Reached: **{count} of {len(found)}**.\n",
@@ -765,10 +766,9 @@ def others(rows: Rows) -> list[str]:
         cells = np.array([each for at, each in sums if at == epsilon])
         if len(cells):
             with_both = cells[~np.isnan(cells[:, 2])]  # DPGDF is printed for some sets only
-            averages.append(
-                [f"{epsilon:g}", f"{len(cells)}", *(f"{x:.3f}" for x in cells[:, [0, 1, 4]].mean(0)),
-                 f"{len(with_both)}", *(f"{x:.3f}" for x in with_both[:, [2, 3]].mean(0))]
-            )  # fmt: skip
+            shown = [f"{mean:.3f}" for mean in cells[:, [0, 1, 4]].mean(axis=0)]
+            both = [f"{mean:.3f}" for mean in with_both[:, [2, 3]].mean(axis=0)]
+            averages.append([f"{epsilon:g}", f"{len(cells)}", *shown, f"{len(with_both)}", *both])
     head = ["epsilon", "sets", "paper: BDPT", "ours", "paper: DiffPrivLib"]
     head += ["sets with DPGDF", "paper: DPGDF", "ours"]
     return [
@@ -826,8 +826,8 @@ def write_report(path: Path, rows: Rows, notes: Sequence[str]) -> None:
         "says",
         "- unlike the paper: it stops at nodes with one class or one record, ours does not; its "
         "ranges come from the data sets, ours are the catalogue's public bounds, which cover the "
-        "data; its private quantiles are drawn all at once (jointexp), those of published one after "
-        "the other from a public grid, and again all at once below",
+        "data; its private quantiles are drawn all at once (jointexp), those of published one "
+        "after the other from a public grid, and again all at once below",
         "- part: a random part of the paper's set, as no more could be had: "
         + ", ".join(sorted(PAPER_ROWS))
         + ". The same budget buys less on fewer rows. Our covertype has its rows from the "
