@@ -792,7 +792,7 @@ def one_table(rows: Rows) -> list[str]:
     head += [f"clean fits above {WORST_SUCCESS:g}", f"with {ONE_SIZES[1]} rows"]
     return [
         "### One table, many fits\n",
-        "The bounds compare fits on *one* table with fits on that table and so many rows more. Here "
+        "The bounds compare fits on *one* table with fits on it and so many rows more. Here "
         "the first split and the attack on it stay, and only the noise changes. Bounds start from "
         f"the limit of what was measured on the clean table; of {2 * len(lines)} bounds (on the "
         f"expectation, and on the probability of a fit above {WORST_SUCCESS:g}) {beyond} are "
@@ -1060,7 +1060,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=" ".join((__doc__ or "").split("\n\n")[0].split()))
     parser.add_argument("--runs3", type=int, default=50, help="splits of Figure 3")
     parser.add_argument("--runs4", type=int, default=50, help="splits of Figure 4")
-    parser.add_argument("--runs-one", type=int, default=400, help="fits on one table of Figure 4")
+    parser.add_argument("--runs-one", type=int, default=200, help="fits on one table of Figure 4")
     parser.add_argument("--data", type=Path, default=FOLDER)
     parser.add_argument("--out", type=Path, default=here.parents[1] / "results")
     parser.add_argument("--fresh", action="store_true", help="run again what the CSV has")
