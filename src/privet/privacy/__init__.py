@@ -30,7 +30,7 @@ from privet.privacy.mechanisms import (
     noise_for,
     spread_of,
 )
-from privet.privacy.noise import Noise, SecureNoise, SeededNoise, noise_of
+from privet.privacy.noise import SEEDED, Noise, SecureNoise, SeededNoise, noise_of
 from privet.privacy.quantiles import (
     JointQuantiles,
     Quantiles,
@@ -46,6 +46,7 @@ __all__ = [
     "ADJACENCY",
     "MOST_OPTIONS",
     "REPLACE_ONE_FACTOR",
+    "SEEDED",
     "Ballot",
     "Budget",
     "Coins",

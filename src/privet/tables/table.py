@@ -31,6 +31,7 @@ from privet.errors import (
     SchemaError,
 )
 from privet.privacy import (
+    SEEDED,
     Ballot,
     Budget,
     DiscreteGaussian,
@@ -1181,7 +1182,7 @@ def leaks_of(schema: Schema, budget: Budget, random_state: Any) -> tuple[str, ..
         )
     if random_state is not None:
         reasons.append(
-            "random_state is fixed, so whoever knows it can take the noise away again; leave it "
+            f"{SEEDED}, so whoever knows it can take the noise away again; leave it "
             "None for anything that is published"
         )
     if budget.limit == float("inf"):
