@@ -34,7 +34,7 @@ from privet.estimators import _forests as face
 from privet.learners import forests
 from privet.learners._growth import Growth, everything, grow, shares_of
 from privet.privacy import Coins, SeededNoise
-from privet.robustness.promises import NoGuarantee
+from privet.robustness.promises import NoGuarantee, promise_of
 from privet.robustness.votes import forest_votes, safe_rows
 from privet.tables import Split, View
 from privet.tables import table as wall
@@ -278,18 +278,32 @@ def test_published_costs_what_the_ledger_says():
     assert len(uniform.predictor_.trees) == 10  # the paper's, not what the rows would make it
 
 
-def test_published_means_have_no_price_and_mark_the_model():
+@pytest.mark.parametrize("kind", [DiPriMeForestRegressor, DiPriMeTreeRegressor])
+def test_published_means_have_no_price_and_mark_the_model(kind, tmp_path):
     X, y = data(300, NUMBER)
-    model = DiPriMeForestRegressor(
-        1.0, NUMBER, max_depth=2, max_features=2, calibration="published"
-    )
-    with (
-        pytest.warns(PrivacyLeakWarning, match="no epsilon covers"),
-        pytest.warns(PublishedCostWarning),
-    ):
+    model = kind(1.0, NUMBER, max_depth=2, max_features=2, calibration="published")
+    with pytest.warns(PrivacyLeakWarning, match="no epsilon covers"):
         model.fit(X, y)
-    assert not model.privacy_.private
     assert np.isfinite(model.predict(X)).all()
+    model.save(tmp_path / "model.json")
+    for card in (model.privacy_, load(tmp_path / "model.json").privacy):
+        assert not card.private
+        assert card.epsilon == card.replace_one_epsilon == card.rho == math.inf
+        assert sum(entry["epsilon"] for entry in card.entries) < 2
+        with pytest.raises(NoGuarantee, match="not private"):
+            promise_of(card)
+
+
+@pytest.mark.parametrize("kind", [DiPriMeForestRegressor, DiPriMeTreeRegressor])
+def test_published_means_are_refused_with_a_ledger(kind, tmp_path):
+    store = LedgerStore.create(tmp_path / "books", Budget(5.0), columns=[*NUMBER.names, "y"])
+    model = kind(1.0, NUMBER, max_depth=2, calibration="published", ledger=store)
+    with pytest.raises(BudgetError, match="no budget covers calibration='published'"):
+        model.fit(None, None)  # nothing is read
+    assert not store.draws
+    X, y = data(300, NUMBER)
+    model.set_params(calibration="valid").fit(X, y)
+    assert store.spent == 1
 
 
 # What people give

@@ -67,6 +67,10 @@ class PrivateEstimator(BaseEstimator):
         del schema
         return Budget(self.epsilon)
 
+    def _not_covered(self) -> str | None:
+        """Return the option for whose answers no budget pays, if one is chosen."""
+        return None
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a sensitive table, spending at most ``epsilon``.
 
@@ -82,6 +86,11 @@ class PrivateEstimator(BaseEstimator):
         self
         """
         Budget(self.epsilon)  # nonsense is refused before anything else
+        if self.ledger is not None and self._not_covered() is not None:
+            raise BudgetError(
+                f"no budget covers {self._not_covered()}, so no ledger file can be charged for it; "
+                "use a valid option, or leave the ledger out and publish nothing of it"
+            )
         if isinstance(X, FederatedTable):
             return self._fit_parties(X)
         store = _open_store(self.ledger)
@@ -109,7 +118,7 @@ class PrivateEstimator(BaseEstimator):
         self.schema_ = schema
         if schema.classes is not None:
             self.classes_ = class_array(schema)[sorted_classes(schema)]
-        self.privacy_ = PrivacyCard.of(table.ledger, table.leaks)
+        self.privacy_ = PrivacyCard.of(table.ledger, table.leaks, covered=table.covered)
         self.n_features_in_ = len(schema.names)
         if columns.named:
             self.feature_names_in_ = np.array(

@@ -81,6 +81,11 @@ class _DiPriMe(PrivateEstimator):
         )
         return {"n_rows": rows, "options": options}
 
+    def _not_covered(self) -> str | None:
+        if self._of_classes or self.calibration != "published":
+            return None
+        return "calibration='published' for a number, whose leaf means are scaled by exact counts"
+
     def _budget(self, schema: Schema) -> Budget:
         asked = Budget(self.epsilon)
         if self.calibration != "published" or asked.limit == float("inf"):
@@ -88,7 +93,7 @@ class _DiPriMe(PrivateEstimator):
         cost = forests.published_cost(
             schema, asked.limit, self._check_parameters(schema)["options"]
         )
-        if cost > asked.limit:
+        if cost > asked.limit and self._not_covered() is None:
             warnings.warn(
                 f"as published, this costs epsilon {float(cost):.4g}, not the {self.epsilon:g} "
                 "that the paper counts: medians of several features are not of disjoint data",
@@ -222,7 +227,8 @@ class DiPriMeForestRegressor(_DiPriMe, PrivateRegressor):
         How many trees. "auto" has 3, or the paper's 10 if published.
     calibration : "valid" or "published", default="valid"
         "valid" spends what was asked for. "published" adds the paper's noise, for repeating its
-        experiments: no epsilon covers its leaf means, so the model is marked as not private.
+        experiments: no epsilon covers its leaf means, so the model is marked as not private, its
+        card has an infinite epsilon, and a ledger is refused.
     ledger : path or LedgerStore, optional
         The table's ledger file, from which the fit draws.
     random_state : int, RandomState or None, default=None

@@ -148,6 +148,8 @@ class PrivateTable:
         self.schema = schema
         self.ledger = Ledger(budget)
         self.leaks = leaks_of(schema, budget, random_state)
+        #: Whether the ledger covers all that left; no budget pays for the leaking questions.
+        self.covered = True
         for reason in self.leaks:
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=2)
         _rooms[self] = _Room(MemoryEngine(features, target, schema), noise_of(random_state))
@@ -237,9 +239,10 @@ class PrivateTable:
     def leaking_quantiles(self, feature: int | str, parts: int) -> tuple[float, ...]:
         """Return the cuts without noise, for studies: the table is marked as leaking from now on.
 
-        Nothing is charged, since no budget pays for it.
+        Nothing is charged, since no budget pays for it: the ledger does not cover it.
         """
         name, numeric = self._numeric(feature)
+        self.covered = False
         self.mark_leak(
             "quantiles of the features were taken without noise, so cut points depend on single "
             "records; use binning='quantile' for anything that is published"
@@ -959,10 +962,11 @@ class Cells:
 
         Laplace noise of ``2 / (records * epsilon)`` for targets on [0, 1], the paper's bound B
         being one; an even draw for an empty cell. No epsilon covers that, so the table is marked as
-        leaking from now on, and nothing is charged.
+        leaking from now on, and nothing is charged: the ledger does not cover it.
         """
         if self.schema.classes is not None:
             raise DataError("this question needs a number: the target of the schema has classes")
+        self._table.covered = False
         self._table.mark_leak(
             "the noise of the leaf means was scaled by exact counts, as printed, so no epsilon "
             "covers them; use calibration='valid' for anything that is published"
