@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import privet
 from privet import (
@@ -256,6 +257,15 @@ def test_probabilities_are_calibrated():
         said = (shares >= low) & (shares < low + 0.1)
         if said.sum() > 1_000:
             assert np.mean(y[said] == "yes") == pytest.approx(shares[said].mean(), abs=0.04)
+
+
+@pytest.mark.parametrize(("kind", "schema"), FORESTS[3:])
+def test_one_tree_is_at_hand(kind, schema):
+    model = kind(1.0, schema, max_depth=2)
+    with pytest.raises(NotFittedError):
+        _ = model.tree_
+    assert model.fit(*data(300, schema)).tree_ is model.predictor_
+    assert isinstance(model.tree_, Tree)
 
 
 # Published

@@ -270,8 +270,10 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         return self.predictor_.predict_value(self._check_columns(X))[:, 0]
 
 
-class PrivateTreeEstimator(PrivateClassifier):
-    """Base of the classifiers that end in one tree."""
+class SingleTree:
+    """What estimators have that end in one tree."""
+
+    predictor_: Tree | Ensemble
 
     @property
     def tree_(self) -> Tree:
@@ -279,6 +281,10 @@ class PrivateTreeEstimator(PrivateClassifier):
         check_is_fitted(self)
         assert isinstance(self.predictor_, Tree)
         return self.predictor_
+
+
+class PrivateTreeEstimator(SingleTree, PrivateClassifier):
+    """Base of the classifiers that end in one tree."""
 
 
 def sorted_classes(schema: Schema) -> NDArray[np.intp]:

@@ -15,6 +15,7 @@ from privet.estimators._base import (
     PrivateEstimator,
     PrivateRegressor,
     PrivateTreeEstimator,
+    SingleTree,
     check_depth,
     check_rows,
     check_truth,
@@ -302,7 +303,7 @@ class DiPriMeTreeClassifier(_DiPriMe, PrivateTreeEstimator):
 
     Attributes
     ----------
-    predictor_ : Tree
+    tree_, predictor_ : Tree
         What is published.
     classes_ : ndarray
         The schema's classes.
@@ -344,7 +345,7 @@ class DiPriMeTreeClassifier(_DiPriMe, PrivateTreeEstimator):
         self.random_state = random_state
 
 
-class DiPriMeTreeRegressor(_DiPriMe, PrivateRegressor):
+class DiPriMeTreeRegressor(_DiPriMe, SingleTree, PrivateRegressor):
     """One tree on private medians: the forest of one tree.
 
     Parameters
@@ -356,7 +357,7 @@ class DiPriMeTreeRegressor(_DiPriMe, PrivateRegressor):
 
     Attributes
     ----------
-    predictor_ : Tree
+    tree_, predictor_ : Tree
         What is published.
     schema_ : Schema
         The schema in use.
