@@ -34,6 +34,10 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
     Every node is split by one private selection among all bins of all features. Leaves are labelled
     with as much budget as their expected error asks for, and the splits get the rest.
 
+    The paper's own algorithm is ``calibration="published", split="histogram",
+    binning="joint-quantile"``; ``calibration="published"`` alone changes only the noise (and
+    the default of ``max_bins``).
+
     Parameters
     ----------
     epsilon : float, default=1.0
