@@ -124,8 +124,8 @@ _NOT_COVERED = Cost(math.inf, math.inf)
 NOTES = (
     "numbers outside the schema's bounds, targets too, were clipped to them, which is part of the "
     "mechanism; missing numbers and unknown or "
-    "missing categories went to a public extra bin; records whose class is not in the schema were "
-    "left out; how many is not reported",
+    "missing categories went to a public extra bin; records whose class is missing or not in the "
+    "schema were left out; how many is not reported",
 )
 
 

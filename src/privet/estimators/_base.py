@@ -79,7 +79,9 @@ class PrivateEstimator(BaseEstimator):
         X : pandas, polars or pyarrow table, array of shape (rows, features), or FederatedTable
             The features. Columns are found by name; an array's are taken in the schema's order.
         y : column, optional
-            The target. If not given, the schema's target column of ``X``.
+            The target. If not given, the schema's target column of ``X``. Records whose class is
+            missing or not in the schema are left out, which costs no privacy, since a record alone
+            decides on it. A missing number is refused.
 
         Returns
         -------

@@ -117,7 +117,8 @@ class PrivateTable:
     features : dataframe or array
         The features; pandas, polars, pyarrow or numpy.
     target : column
-        The target.
+        The target. Records whose class is missing or unknown, or whose number is missing, are left
+        out; estimators refuse the latter.
     schema : Schema
         What is public.
     budget : Budget
