@@ -386,7 +386,9 @@ def run(job: Job, folder: Path) -> Found:
         measures["depth"] = max(each.get_depth() if plain else each.depth for each in trees)
     card = getattr(model, "privacy_", None)
     uncovered = card is not None and any("no epsilon covers" in each for each in card.warnings)
-    return Found(measures, card.epsilon if card else math.nan, uncovered, seconds, cpu)
+    # What no epsilon covers has an infinite one on the card; the ledger's budget is the rest.
+    spent = math.nan if card is None else card.requested_epsilon if uncovered else card.epsilon
+    return Found(measures, spent, uncovered, seconds, cpu)
 
 
 def counts_of(tree: Any, X: Any) -> np.ndarray:

@@ -409,10 +409,15 @@ class Guaranteed(NamedTuple):
     best: list[float]
 
 
+def short_of_perfect(mean: float) -> float:
+    """Return a mean as an expectation: bounds refuse exactly 0 and 1, which nobody measures."""
+    return min(max(mean, sys.float_info.min), math.nextafter(1.0, 0.0))
+
+
 def guaranteed(of: Any, accuracy: float, sizes: Sequence[int]) -> Guaranteed:
     from privet.robustness import accuracy_after
 
-    found = [accuracy_after(of, accuracy, size) for size in sizes]
+    found = [accuracy_after(of, short_of_perfect(accuracy), size) for size in sizes]
     return Guaranteed(accuracy, [one.bounds["paper"] for one in found], [one.best for one in found])
 
 
@@ -591,7 +596,8 @@ def figure_3_lines(rows: Rows, name: str, epsilon: float) -> list[Line]:
         if len(fits) < 2:
             continue
         scores = [row.accuracy for row in fits]
-        most, clean = places(fits[0].train_rows)[-1], float(np.mean(scores))
+        most = places(fits[0].train_rows)[-1]
+        clean = short_of_perfect(float(np.mean(scores)))
         colour, label = COLOURS[model], LABELS[model]
         if model == "published":
             claimed = curve(promise_of(epsilon=epsilon), clean, most, points=POINTS)
@@ -709,8 +715,8 @@ def checks(rows: Rows) -> Iterator[Check]:
                 clean, measured = number(scores[0]), number(scores[1])
                 clean_limits, limits = (expected(one, confidence=each) for one in scores)
                 for label, of, only in kinds:
-                    found = after[measure](of, clean.mean, size).bounds
-                    worse = min(max(clean.mean + sign * clean.error, 1e-9), 1.0)
+                    found = after[measure](of, short_of_perfect(clean.mean), size).bounds
+                    worse = short_of_perfect(max(clean.mean + sign * clean.error, 1e-9))
                     shifted = after[measure](of, worse, size).bounds
                     at_limit = after[measure](of, clean_limits, size).bounds
                     for bound in only or found:
@@ -1035,7 +1041,7 @@ def draw_attacks(panel: Any, rows: Rows, epsilon: float) -> None:
         )  # fmt: skip
         if model in ("cart", "published"):
             continue
-        clean, most = means[0].mean, max(SIZES[model])
+        clean, most = short_of_perfect(means[0].mean), max(SIZES[model])
         of = promise(runs_of(rows, "figure 4", MNIST, budget, model))
         best = curve(of, clean, most, measure="attack success")
         paper = curve(promise_of(epsilon=epsilon), clean, most, measure="attack success")

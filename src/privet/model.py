@@ -7,6 +7,7 @@ more: no code, no classes, no paths are taken from it.
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
 from privet.errors import ModelFileError, SchemaError
-from privet.privacy import ADJACENCY, REPLACE_ONE_FACTOR, Budget, Ledger
+from privet.privacy import ADJACENCY, REPLACE_ONE_FACTOR, Budget, Cost, Ledger
 from privet.schema import Schema
 from privet.tree import Tree
 
@@ -36,7 +37,7 @@ class PrivacyCard(Mapping[str, Any]):
     Attributes
     ----------
     epsilon, delta : float
-        What was spent.
+        What was spent; infinity if something was released that no budget covers.
     requested_epsilon, requested_delta : float
         What was asked for.
     rho : float
@@ -71,12 +72,11 @@ class PrivacyCard(Mapping[str, Any]):
     entries: tuple[dict[str, Any], ...]
 
     @classmethod
-    def of(cls, ledger: Ledger, leaks: tuple[str, ...]) -> PrivacyCard:
-        """Write the card of a finished fit."""
-        budget, total = ledger.budget, ledger.total
-        epsilon = budget.as_epsilon(total)
+    def of(cls, ledger: Ledger, leaks: tuple[str, ...], *, covered: bool = True) -> PrivacyCard:
+        """Write the card of a finished fit; what no budget covers cost infinitely much."""
+        budget, total = ledger.budget, ledger.total if covered else _NOT_COVERED
         return cls(
-            epsilon=epsilon,
+            epsilon=budget.as_epsilon(total),
             delta=budget.delta or 0.0,
             requested_epsilon=_requested(budget),
             requested_delta=budget.delta or 0.0,
@@ -117,12 +117,15 @@ class PrivacyCard(Mapping[str, Any]):
         return len(self.__dataclass_fields__)
 
 
+#: What costs more than any budget.
+_NOT_COVERED = Cost(math.inf, math.inf)
+
 #: Rules that change what the learner sees; they look at one record at a time (schema.py).
 NOTES = (
     "numbers outside the schema's bounds, targets too, were clipped to them, which is part of the "
     "mechanism; missing numbers and unknown or "
-    "missing categories went to a public extra bin; records whose class is not in the schema were "
-    "left out; how many is not reported",
+    "missing categories went to a public extra bin; records whose class is missing or not in the "
+    "schema were left out; how many is not reported",
 )
 
 

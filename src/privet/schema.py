@@ -11,8 +11,9 @@ Rules for values, chosen so that no record can make a fit fail:
 * a category that is not listed, and a missing one, go to the feature's extra bin as well;
 * a record whose class is missing or not listed is left out, whatever its other values are.
 
-Each rule looks at one record alone, hence adding or removing a record of the input adds or removes
-at most one record of what the learner sees.
+There is one exception: estimators refuse a missing number as the target. Each rule looks at one
+record alone, hence adding or removing a record of the input adds or removes at most one record of
+what the learner sees.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from privet.privacy import (
     Exact,
     PermuteAndFlip,
     WholeTree,
-    mechanisms,
+    quantiles,
 )
 from privet.tables import Cells
 from privet.tables import table as wall
@@ -224,7 +224,7 @@ def test_a_score_that_is_not_monotone_treated_as_monotone(monkeypatch):
         return max(exact.compare(median_program, *pair).epsilon for pair in pairs)
 
     assert worst() <= 1 + exact.TOLERANCE
-    monkeypatch.setattr(mechanisms, "spread_of", lambda sensitivity, *, monotone: sensitivity)
+    monkeypatch.setattr(quantiles, "spread_of", lambda sensitivity, *, monotone: sensitivity)
     assert worst() > 1.1
 
 

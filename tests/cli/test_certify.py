@@ -58,6 +58,40 @@ def test_the_table(call, model):
     assert "as you say" in out
 
 
+def test_without_an_accuracy_several_are_shown(call, model):
+    code, out, _ = call(model, "--rows", 1500, "--poisoned", "0.1%,0.5%,36")
+    assert code == 0
+    heads = next(line for line in out.splitlines() if "share" in line)
+    accuracies = [text.strip() for text in heads.strip("┃").split("┃")][2:]
+    assert accuracies == ["0.6", "0.7", "0.8", "0.9", "0.95", "0.99"]
+    for size, share in (("2", "0.1333%"), ("8", "0.5333%"), ("36", "2.4000%")):
+        _, shown, *bounds = row(out, share)
+        assert shown == size
+        assert [float(bound) for bound in bounds] == sorted(float(bound) for bound in bounds)
+        for accuracy, bound in zip(accuracies, bounds, strict=True):
+            alone = call(model, "--rows", 1500, "--poisoned", size, "--accuracy", accuracy)[1]
+            assert row(alone, share)[-1] == bound
+    assert "--accuracy" in out
+    assert "--runs-file" in out
+    assert "which this command does not know" in out
+
+
+def test_without_an_accuracy_changed_rows_count_twice(call, model):
+    added = call(model, "--rows", 1500, "--poisoned", 6)[1]
+    changed = call(model, "--rows", 1500, "--poisoned", 3, "--changed")[1]
+    assert row(added, "0.4000%")[2:] == row(changed, "0.2000%")[2:]
+    assert "counts twice" in changed
+
+
+def test_perfect_runs_are_no_perfect_accuracy(call, model, tmp_path):
+    (tmp_path / "runs.csv").write_text("1\n" * 30)
+    code, out, _ = call(
+        model, "--rows", 1500, "--poisoned", 36, "--runs-file", tmp_path / "runs.csv"
+    )  # fmt: skip
+    assert code == 0
+    assert float(row(out, "2.4000%")[-1]) < 0.9
+
+
 def test_changed_rows_count_twice(call, model):
     added = call(model, "--rows", 1500, "--poisoned", 6, "--accuracy", 0.84)[1]
     changed = call(model, "--rows", 1500, "--poisoned", 3, "--accuracy", 0.84, "--changed")[1]
@@ -106,8 +140,12 @@ def test_attacks_with_delta(call, patients, tmp_path):
         (["--rows", 10, "--accuracy", 84], "from 0 to 1"),
         (["--rows", 10, "--accuracy", "nan"], "from 0 to 1"),
         (["--rows", 10, "--attack-success", 2], "from 0 to 1"),
-        (["--rows", 10], "give one of"),
-        (["--rows", 10, "--accuracy", 0.8, "--attack-success", 0.1], "give one of"),
+        (["--rows", 10, "--accuracy", 0.8, "--attack-success", 0.1], "give at most one of"),
+        (["--rows", 10, "--accuracy", 1], "exactly 1 cannot be measured"),
+        (["--rows", 10, "--attack-success", 0], "exactly 0 cannot be measured"),
+        (["--rows", 10, "--plot", "curve.svg"], "--plot needs --accuracy"),
+        (["--rows", 10, "--success"], "goes with --runs-file"),
+        (["--rows", 10, "--poisoned", 11], "more poisoned rows than rows"),
         (["--rows", 10, "--accuracy", 0.8, "--success"], "goes with --runs-file"),
         (["--rows", 10, "--runs-file", "nowhere.csv"], "cannot read"),
         (["--rows", 10, "--accuracy", 0.8, "--plot", "curve.png"], ".svg"),

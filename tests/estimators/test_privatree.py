@@ -1,6 +1,7 @@
 """PrivaTreeClassifier: its plan, Corollary 1, what it offers, and the published calibration."""
 
 import itertools
+import json
 import math
 from fractions import Fraction
 
@@ -18,6 +19,7 @@ from privet import (
     Categorical,
     LedgerStore,
     Numeric,
+    PrivacyCard,
     PrivacyLeakWarning,
     PrivaTreeClassifier,
     Schema,
@@ -258,6 +260,18 @@ def test_quantiles_without_noise_mark_the_model():
         model = PrivaTreeClassifier(1.0, MIXED, binning="leaking-quantile").fit(table, y)
     assert not model.privacy_.private
     assert "quantile" in model.privacy_.warnings[0]
+    assert model.privacy_.epsilon == math.inf
+    assert "Infinity" not in json.dumps(model.privacy_.to_dict())
+    assert PrivacyCard.from_dict(model.privacy_.to_dict()) == model.privacy_
+
+
+def test_quantiles_without_noise_are_refused_with_a_ledger(tmp_path):
+    columns = [*MIXED.names, MIXED.target]
+    store = LedgerStore.create(tmp_path / "books", Budget(5.0), columns=columns)
+    model = PrivaTreeClassifier(1.0, MIXED, binning="leaking-quantile", ledger=store)
+    with pytest.raises(BudgetError, match="no budget covers binning='leaking-quantile'"):
+        model.fit(None, None)  # nothing is read
+    assert not store.draws
 
 
 @SEEDED

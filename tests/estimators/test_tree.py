@@ -35,6 +35,23 @@ from privet.tables.whole_trees import Menu, _Drawing
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
 
 
+@SEEDED
+@pytest.mark.parametrize("gap", [None, np.nan, "maybe"])
+def test_records_without_a_known_class_are_left_out(gap):
+    """Same noise, same tree: it is as if they were not there."""
+    generator = np.random.default_rng(0)
+    x = generator.random((400, 1))
+    y = np.where(x[:, 0] > 0.4, "yes", "no").astype(object)
+    schema = Schema({"x": Numeric(0, 1)}, target="y", classes=["no", "yes"])
+    unknown = generator.random(400) < 0.3
+    y[unknown] = gap
+    trees = [
+        PrivateTreeClassifier(1.0, schema, random_state=3).fit(x[rows], y[rows]).tree_
+        for rows in (np.full(400, True), ~unknown)
+    ]
+    assert trees[0].to_dict() == trees[1].to_dict()
+
+
 def test_it_finds_the_known_structure_and_spends_what_was_asked():
     table = pa.table(make_patients(20_000, seed=7))
     held_out = pa.table(make_patients(10_000, seed=8))

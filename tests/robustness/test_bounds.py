@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privet.robustness import (
+    Estimate,
     NoGuarantee,
     Promise,
     accuracy_after,
@@ -202,7 +203,7 @@ def test_numbers_of_the_design_note():
         assert found["zcdp"] == pytest.approx(zcdp, abs=6e-4)
         assert found["paper"] == pytest.approx(paper, abs=6e-4)
     both = promise_of(epsilon=0.1, delta=1e-6)
-    lost = 1 - accuracy_after(both, 1.0, 100).bounds["approximate"]
+    lost = 1 - accuracy_after(both, 1 - 1e-12, 100).bounds["approximate"]
     assert lost == pytest.approx(0.2094, abs=1e-4)
 
 
@@ -230,7 +231,7 @@ def promises():
     )
 
 
-SHARES = st.floats(1e-6, 1)
+SHARES = st.floats(1e-6, 1 - 1e-6)
 
 
 @given(promises(), SHARES, st.integers(0, 3000))
@@ -272,7 +273,6 @@ def test_tiny_rates_keep_their_digits():
 def test_no_poison_changes_nothing():
     found = accuracy_after(promise_of(epsilon=0.5), 0.8, 0)
     assert all(bound == pytest.approx(0.8) for bound in found.bounds.values())
-    assert attack_success_after(promise_of(rho=0.1), 0.0, 5).best == 0.0
 
 
 def test_an_estimate_brings_its_limit_and_confidence():
@@ -308,6 +308,29 @@ def test_shares_that_are_none(share, rows):
 def test_an_accuracy_that_is_none(clean):
     with pytest.raises(NoGuarantee, match="accuracy"):
         accuracy_after(promise_of(epsilon=1), clean, 1)
+
+
+def test_nothing_is_measured_to_be_perfect():
+    """A few fits without an error are no expectation of 1, whose bound no poison would lower."""
+    promise = promise_of(epsilon=1)
+    for clean in (1, 1.0, np.float64(1), True, Estimate(1.0, 1.0, 1.0, 0.95, 5)):
+        with pytest.raises(NoGuarantee, match=r"exactly 1 cannot be measured.*smaller"):
+            accuracy_after(promise, clean, 1)
+    for clean in (0, 0.0, Estimate(0.0, 0.0, 0.0, 0.95, 5)):
+        with pytest.raises(NoGuarantee, match=r"exactly 0 cannot be measured.*larger"):
+            attack_success_after(promise, clean, 1)
+    assert attack_success_after(promise, 1.0, 1).best == 1
+
+
+@pytest.mark.parametrize("fits", [1, 50, 20_000])
+@pytest.mark.parametrize("test_rows", [None, 1, 10**9])
+def test_estimates_from_perfect_fits_have_limits_short_of_perfect(fits, test_rows):
+    found = expected(np.ones(fits), confidence=1e-9, test_rows=test_rows)
+    assert 0 < found.low < 1 == found.high
+    assert accuracy_after(promise_of(epsilon=1), found, 1).best < found.low
+    found = expected(np.zeros(fits), confidence=1e-9, test_rows=test_rows)
+    assert found.low == 0 < found.high < 1
+    assert attack_success_after(promise_of(epsilon=1), found, 1).best > found.high
 
 
 @pytest.mark.parametrize("poisoned", [-1, 1.5, None, True, math.inf, math.nan])

@@ -12,9 +12,9 @@ from scipy import stats
 
 from privet import Budget, BudgetExceeded, Categorical, Numeric, PrivateTable, Schema
 from privet.criteria import Gini, Max
-from privet.privacy import SeededNoise
+from privet.errors import SchemaError
+from privet.privacy import SeededNoise, fine_grid
 from privet.tables import Multiway, Split
-from privet.tables.views import fine_grid
 
 ALARM = 1e-6
 SCHEMA = Schema(
@@ -200,6 +200,42 @@ def test_quantiles_of_any_column_lie_within_the_bounds(values):
     assert all(0 < point < 100 for point in found)
 
 
+def test_joint_quantiles_come_near_and_cost_their_amount():
+    values = np.random.default_rng(0).lognormal(1, 1.5, 200_000).clip(0, 1000)
+    schema = Schema({"x": Numeric(0, 1000)}, target="y", classes=[0, 1])
+    table = PrivateTable(values.reshape(-1, 1), np.zeros(len(values), int), schema, Budget(1.0))
+    cuts = table.joint_quantiles("x", 10, 0.5)
+    ranks = [np.mean(values < cut) for cut in cuts]
+    assert np.abs(np.array(ranks) - np.arange(1, 10) / 10).max() < 0.02
+    assert table.ledger.left == 0.5
+
+
+@pytest.mark.parametrize("question", ["quantiles", "joint_quantiles"])
+def test_a_feature_has_a_name_and_a_position(question):
+    by_name, by_position = (
+        getattr(numeric_table(range(100), seed=5), question)(feature, 4, Fraction(1))
+        for feature in ("x", 0)
+    )
+    assert by_name == by_position
+
+
+@pytest.mark.parametrize("question", ["quantiles", "joint_quantiles"])
+@pytest.mark.parametrize(
+    ("feature", "reason"),
+    [("z", "no feature 'z'"), (7, "0 to 0"), (-1, "0 to 0"), (None, "its name"), (0.0, "its name")],
+)
+def test_quantiles_of_no_feature_are_refused_and_cost_nothing(question, feature, reason):
+    table = numeric_table([1.0])
+    with pytest.raises(SchemaError, match=reason):
+        getattr(table, question)(feature, 4, Fraction(1))
+    assert not table.ledger.entries
+
+
+def test_categories_have_no_quantiles():
+    with pytest.raises(SchemaError, match="numeric"):
+        open_table().quantiles("a", 4, Fraction(1))
+
+
 def test_a_median_follows_the_law_of_its_proof():
     """Three records make four stretches of the grid; the draw's law is length x exp(score)."""
     values = [20.0, 50.0, 55.0]
@@ -207,7 +243,7 @@ def test_a_median_follows_the_law_of_its_proof():
     epsilon = 1.5
     draws = np.array([table.quantiles(0, 2, Fraction(epsilon))[0] for _ in range(3_000)])
     counts = np.bincount(np.searchsorted(values, draws), minlength=4)
-    lengths = np.bincount(np.searchsorted(values, fine_grid(Numeric(0, 100))), minlength=4)
+    lengths = np.bincount(np.searchsorted(values, fine_grid(0, 100)), minlength=4)
 
     def p_value(at):
         weights = lengths * np.exp(at * np.array([-3, -1, -1, -3]) / 2)

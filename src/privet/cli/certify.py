@@ -18,6 +18,8 @@ _SHOWN = {
     "zcdp": "zCDP",
     "approximate": "(epsilon, delta)",
 }
+#: Expected accuracies on the clean table that are shown if none is given.
+_ACCURACIES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
 def certify(
@@ -27,7 +29,11 @@ def certify(
         str, typer.Option(help="Shares of the rows, or numbers of rows, with commas between.")
     ] = "0.1%,0.5%,1%",
     accuracy: Annotated[
-        float | None, typer.Option(help="The expected accuracy of fits on the clean table.")
+        float | None,
+        typer.Option(
+            help="The expected accuracy of fits on the clean table. If neither this nor one of the "
+            "next two is given, the bounds for several accuracies are shown."
+        ),
     ] = None,
     runs_file: Annotated[
         Path | None,
@@ -61,29 +67,37 @@ def certify(
     from privet.cli._files import check_writable
     from privet.robustness import NoGuarantee, accuracy_after, attack_success_after, curve
 
-    if sum(option is not None for option in (accuracy, runs_file, attack_success)) != 1:
-        raise NoGuarantee("give one of --accuracy, --runs-file and --attack-success")
+    given = sum(option is not None for option in (accuracy, runs_file, attack_success))
+    if given > 1:
+        raise NoGuarantee("give at most one of --accuracy, --runs-file and --attack-success")
     if success and runs_file is None:
         raise NoGuarantee("--success goes with --runs-file")
+    if plot is not None and not given:
+        raise NoGuarantee("--plot needs --accuracy, --runs-file or --attack-success to start from")
     if plot is not None:
         check_writable(plot, (".svg",))
     promise = _promise(model, same_plan=same_plan)
     sizes = [_size(text, rows) for text in poisoned.split(",")]
+    output = Console(highlight=False)
+    if not given:
+        output.print(_overview(promise, sizes, rows, changed=changed))
+        for sentence in [f"Every fit stays within {promise}.", *_overview_sentences(changed)]:
+            output.print(sentence, soft_wrap=True)
+        return
     of_attack = success or attack_success is not None
     clean: float | Estimate
     if runs_file is not None:
         clean = _estimate(runs_file, confidence)
     else:
-        given = attack_success if accuracy is None else accuracy
-        assert given is not None
-        clean = given
+        told = attack_success if accuracy is None else accuracy
+        assert told is not None
+        clean = told
     after = attack_success_after if of_attack else accuracy_after
     found = [after(promise, clean, x, changed=changed) for x in sizes]
     measure = found[0].measure
     drawn = None
     if plot is not None:
         drawn = curve(promise, clean, max(sizes), measure=measure, changed=changed)
-    output = Console(highlight=False)
     output.print(_table(found, sizes, rows))
     for sentence in [f"Every fit stays within {promise}.", *_sentences(found[0], clean, changed)]:
         output.print(sentence, soft_wrap=True)
@@ -170,6 +184,26 @@ def _table(found: list[Guarantee], sizes: list[int], rows: int) -> Any:
     return table
 
 
+def _overview(promise: Promise, sizes: list[int], rows: int, *, changed: bool) -> Any:
+    """Return the best bounds for several accuracies on the clean table."""
+    from rich.table import Table
+
+    from privet.robustness import accuracy_after
+
+    table = Table(
+        title="Expected accuracy after poisoning is at least, if on the clean table it is",
+        title_justify="left",
+    )
+    for column in ("share", "rows", *(f"{clean:g}" for clean in _ACCURACIES)):
+        table.add_column(column, justify="right")
+    for size in sizes:
+        found = [accuracy_after(promise, clean, size, changed=changed) for clean in _ACCURACIES]
+        table.add_row(
+            f"{size / rows:.4%}", str(size), *(_digits(one.best, below=True) for one in found)
+        )
+    return table
+
+
 def _digits(value: float, *, below: bool) -> str:
     """Round a lower bound down and an upper bound up."""
     rounded = math.floor(value * 1000) if below else math.ceil(value * 1000)
@@ -186,12 +220,28 @@ def _sentences(one: Guarantee, clean: Any, changed: bool) -> list[str]:
             f"since it is {limit} {one.clean:.4g} on the clean table, by {clean.fits} fits "
             f"(mean {clean.value:.4g}) and with confidence {one.confidence:g}"
         )
-    counted = "added, removed or changed (which counts twice)" if changed else "added or removed"
     return [
         f"The numbers bound the {what} on the same test rows, expected over the noise of a fit "
-        f"with the same settings, {start}. They hold for every way in which so many rows are "
-        f"{counted} before the fit, by somebody who does not know its noise. They say "
-        "nothing about one fitted model.",
+        f"with the same settings, {start}. {_scope(changed)}",
         "best: the best of these bounds, of their composition row by row, and of zCDP at all "
         "orders. Shares are rounded up to whole rows.",
     ]
+
+
+def _overview_sentences(changed: bool) -> list[str]:
+    return [
+        "Each column starts from an expected accuracy of fits on the clean table, which this "
+        "command does not know, and has the best bound on the accuracy on the same test rows, "
+        f"expected over the noise of a fit with the same settings. {_scope(changed)}",
+        "For your own accuracy, with every bound: give --accuracy, or --runs-file with the "
+        "accuracies of several fits, from which a confidence limit is taken. Shares are rounded up "
+        "to whole rows.",
+    ]
+
+
+def _scope(changed: bool) -> str:
+    counted = "added, removed or changed (which counts twice)" if changed else "added or removed"
+    return (
+        f"They hold for every way in which so many rows are {counted} before the fit, by "
+        "somebody who does not know its noise. They say nothing about one fitted model."
+    )

@@ -60,6 +60,13 @@ class SplitBy(StrEnum):
     rnm = "rnm"
 
 
+class Categories(StrEnum):
+    """How PrivaTree divides many categories."""
+
+    auto = "auto"
+    ordered = "ordered"
+
+
 class LevelBudget(StrEnum):
     """What the levels of DP-TopDown get."""
 
@@ -161,6 +168,17 @@ def fit(
     max_bins: Annotated[
         int | None, typer.Option(help="privatree: bins of a number. [default: automatic]")
     ] = None,
+    leaf_error: Annotated[
+        float | None,
+        typer.Option(help="privatree: accuracy that wrong labels may cost. [default: 0.01]"),
+    ] = None,
+    categories: Annotated[
+        Categories | None,
+        typer.Option(
+            help="privatree: how many categories are divided: one against the rest, or ordered by "
+            "noisy class shares. [default: auto]"
+        ),
+    ] = None,
     variant: Annotated[
         Variant | None, typer.Option(help="diprime: how features are chosen. [default: flip]")
     ] = None,
@@ -169,6 +187,17 @@ def fit(
     ] = None,
     max_features: Annotated[
         int | None, typer.Option(help="diprime: features that a node considers. [default: all]")
+    ] = None,
+    rho: Annotated[
+        float | None, typer.Option(help="diprime: part of epsilon for splits. [default: 0.6]")
+    ] = None,
+    partition: Annotated[
+        bool | None,
+        typer.Option(
+            "--partition/--no-partition",
+            help="diprime: each tree has its own rows, or all rows and its own part of epsilon. "
+            "[default: its own rows]",
+        ),
     ] = None,
     max_nodes: Annotated[
         int | None, typer.Option(help="topdown: most splits. [default: 512]")
@@ -223,9 +252,13 @@ def fit(
         "binning": None if binning is None else str(binning),
         "split": None if split is None else str(split),
         "max_bins": max_bins,
+        "leaf_error": leaf_error,
+        "categories": None if categories is None else str(categories),
         "variant": None if variant is None else str(variant),
         "n_estimators": n_estimators,
         "max_features": max_features,
+        "rho": rho,
+        "partition": partition,
         "max_nodes": max_nodes,
         "budget": None if budget is None else str(budget),
         "leaf_fraction": leaf_fraction,

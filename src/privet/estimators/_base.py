@@ -67,6 +67,10 @@ class PrivateEstimator(BaseEstimator):
         del schema
         return Budget(self.epsilon)
 
+    def _not_covered(self) -> str | None:
+        """Return the option for whose answers no budget pays, if one is chosen."""
+        return None
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a sensitive table, spending at most ``epsilon``.
 
@@ -75,13 +79,20 @@ class PrivateEstimator(BaseEstimator):
         X : pandas, polars or pyarrow table, array of shape (rows, features), or FederatedTable
             The features. Columns are found by name; an array's are taken in the schema's order.
         y : column, optional
-            The target. If not given, the schema's target column of ``X``.
+            The target. If not given, the schema's target column of ``X``. Records whose class is
+            missing or not in the schema are left out, which costs no privacy, since a record alone
+            decides on it. A missing number is refused.
 
         Returns
         -------
         self
         """
         Budget(self.epsilon)  # nonsense is refused before anything else
+        if self.ledger is not None and self._not_covered() is not None:
+            raise BudgetError(
+                f"no budget covers {self._not_covered()}, so no ledger file can be charged for it; "
+                "use a valid option, or leave the ledger out and publish nothing of it"
+            )
         if isinstance(X, FederatedTable):
             return self._fit_parties(X)
         store = _open_store(self.ledger)
@@ -109,7 +120,7 @@ class PrivateEstimator(BaseEstimator):
         self.schema_ = schema
         if schema.classes is not None:
             self.classes_ = class_array(schema)[sorted_classes(schema)]
-        self.privacy_ = PrivacyCard.of(table.ledger, table.leaks)
+        self.privacy_ = PrivacyCard.of(table.ledger, table.leaks, covered=table.covered)
         self.n_features_in_ = len(schema.names)
         if columns.named:
             self.feature_names_in_ = np.array(
@@ -261,8 +272,10 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         return self.predictor_.predict_value(self._check_columns(X))[:, 0]
 
 
-class PrivateTreeEstimator(PrivateClassifier):
-    """Base of the classifiers that end in one tree."""
+class SingleTree:
+    """What estimators have that end in one tree."""
+
+    predictor_: Tree | Ensemble
 
     @property
     def tree_(self) -> Tree:
@@ -270,6 +283,10 @@ class PrivateTreeEstimator(PrivateClassifier):
         check_is_fitted(self)
         assert isinstance(self.predictor_, Tree)
         return self.predictor_
+
+
+class PrivateTreeEstimator(SingleTree, PrivateClassifier):
+    """Base of the classifiers that end in one tree."""
 
 
 def sorted_classes(schema: Schema) -> NDArray[np.intp]:

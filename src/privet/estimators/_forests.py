@@ -15,6 +15,7 @@ from privet.estimators._base import (
     PrivateEstimator,
     PrivateRegressor,
     PrivateTreeEstimator,
+    SingleTree,
     check_depth,
     check_rows,
     check_truth,
@@ -81,6 +82,11 @@ class _DiPriMe(PrivateEstimator):
         )
         return {"n_rows": rows, "options": options}
 
+    def _not_covered(self) -> str | None:
+        if self._of_classes or self.calibration != "published":
+            return None
+        return "calibration='published' for a number, whose leaf means are scaled by exact counts"
+
     def _budget(self, schema: Schema) -> Budget:
         asked = Budget(self.epsilon)
         if self.calibration != "published" or asked.limit == float("inf"):
@@ -88,7 +94,7 @@ class _DiPriMe(PrivateEstimator):
         cost = forests.published_cost(
             schema, asked.limit, self._check_parameters(schema)["options"]
         )
-        if cost > asked.limit:
+        if cost > asked.limit and self._not_covered() is None:
             warnings.warn(
                 f"as published, this costs epsilon {float(cost):.4g}, not the {self.epsilon:g} "
                 "that the paper counts: medians of several features are not of disjoint data",
@@ -222,7 +228,8 @@ class DiPriMeForestRegressor(_DiPriMe, PrivateRegressor):
         How many trees. "auto" has 3, or the paper's 10 if published.
     calibration : "valid" or "published", default="valid"
         "valid" spends what was asked for. "published" adds the paper's noise, for repeating its
-        experiments: no epsilon covers its leaf means, so the model is marked as not private.
+        experiments: no epsilon covers its leaf means, so the model is marked as not private, its
+        card has an infinite epsilon, and a ledger is refused.
     ledger : path or LedgerStore, optional
         The table's ledger file, from which the fit draws.
     random_state : int, RandomState or None, default=None
@@ -296,7 +303,7 @@ class DiPriMeTreeClassifier(_DiPriMe, PrivateTreeEstimator):
 
     Attributes
     ----------
-    predictor_ : Tree
+    tree_, predictor_ : Tree
         What is published.
     classes_ : ndarray
         The schema's classes.
@@ -338,7 +345,7 @@ class DiPriMeTreeClassifier(_DiPriMe, PrivateTreeEstimator):
         self.random_state = random_state
 
 
-class DiPriMeTreeRegressor(_DiPriMe, PrivateRegressor):
+class DiPriMeTreeRegressor(_DiPriMe, SingleTree, PrivateRegressor):
     """One tree on private medians: the forest of one tree.
 
     Parameters
@@ -350,7 +357,7 @@ class DiPriMeTreeRegressor(_DiPriMe, PrivateRegressor):
 
     Attributes
     ----------
-    predictor_ : Tree
+    tree_, predictor_ : Tree
         What is published.
     schema_ : Schema
         The schema in use.

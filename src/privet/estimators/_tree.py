@@ -7,12 +7,11 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sklearn.utils.validation import check_is_fitted
-
 from privet.errors import BudgetError
 from privet.estimators._base import (
     PrivateRegressor,
     PrivateTreeEstimator,
+    SingleTree,
     check_depth,
     check_rows,
     check_truth,
@@ -133,7 +132,7 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         return whole_trees.learn(table, amount=table.ledger.budget.limit, **options)
 
 
-class PrivateTreeRegressor(PrivateRegressor):
+class PrivateTreeRegressor(SingleTree, PrivateRegressor):
     """A private decision tree for a number, drawn in small whole trees.
 
     Blocks of up to three levels are drawn at once from the exponential mechanism over all such
@@ -215,13 +214,6 @@ class PrivateTreeRegressor(PrivateRegressor):
         self.merge_tests = merge_tests
         self.ledger = ledger
         self.random_state = random_state
-
-    @property
-    def tree_(self) -> Tree:
-        """The published tree."""
-        check_is_fitted(self)
-        assert isinstance(self.predictor_, Tree)
-        return self.predictor_
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         del schema

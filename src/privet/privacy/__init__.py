@@ -20,11 +20,9 @@ from privet.privacy.mechanisms import (
     Exact,
     Exponential,
     GridExponential,
-    JointQuantiles,
     LaplaceShare,
     NoisyMaxShare,
     PermuteAndFlip,
-    Quantiles,
     Released,
     ReportNoisyMax,
     TopOf,
@@ -32,7 +30,15 @@ from privet.privacy.mechanisms import (
     noise_for,
     spread_of,
 )
-from privet.privacy.noise import Noise, SecureNoise, SeededNoise, noise_of
+from privet.privacy.noise import SEEDED, Noise, SecureNoise, SeededNoise, noise_of
+from privet.privacy.quantiles import (
+    JointQuantiles,
+    Quantiles,
+    coarse_grid,
+    fine_grid,
+    grid_counts,
+    private_quantiles,
+)
 from privet.privacy.secure_sum import Seat, open_sum
 from privet.privacy.store import Draw, LedgerStore, Reservation
 
@@ -40,6 +46,7 @@ __all__ = [
     "ADJACENCY",
     "MOST_OPTIONS",
     "REPLACE_ONE_FACTOR",
+    "SEEDED",
     "Ballot",
     "Budget",
     "Coins",
@@ -71,13 +78,17 @@ __all__ = [
     "TopOf",
     "WholeTree",
     "check_range",
+    "coarse_grid",
     "deal",
     "exact",
+    "fine_grid",
+    "grid_counts",
     "never",
     "noise_for",
     "noise_of",
     "open_sum",
     "openings",
+    "private_quantiles",
     "spread_of",
     "winners",
     "zcdp_epsilon",

@@ -388,49 +388,7 @@ class TopOf(Selection):
 
 
 @dataclass(frozen=True)
-class Quantiles:
-    """The cuts that divide records into equal parts: the middle one first, then on either side.
-
-    Parameters
-    ----------
-    parts : int
-        How many parts. The cuts are found in levels, each of which has an equal part of epsilon,
-        since what lies between the cuts of the levels above is disjoint.
-    epsilon : Fraction
-        The cost of all levels.
-    """
-
-    parts: int
-    epsilon: Amount
-
-    name = "exponential mechanism on a grid, level by level"
-
-    def __post_init__(self) -> None:
-        if self.parts < 2:
-            raise BudgetError("quantiles divide into at least two parts")
-
-    @property
-    def levels(self) -> int:
-        """How many levels there are."""
-        return (self.parts - 1).bit_length()
-
-    def cut(self, left: int, right: int) -> GridExponential:
-        """Return the mechanism of a cut that leaves ``left`` parts on its left.
-
-        With a and b for the parts, the score ``-abs(b * below - a * above)`` changes by at most
-        the larger of both when a record is added, up or down.
-        """
-        spread = spread_of(max(left, right), monotone=False)
-        return GridExponential(spread, self.epsilon / self.levels)
-
-    @property
-    def cost(self) -> Cost:
-        """What one record pays for all levels."""
-        return Cost(self.epsilon, self.cut(1, 1).cost.rho * self.levels)
-
-
-@dataclass(frozen=True)
-class _ByLogWeights:
+class ByLogWeights:
     """An exponential mechanism whose log weights are computed in doubles.
 
     Parameters
@@ -452,16 +410,17 @@ class _ByLogWeights:
         if self.epsilon < 4 * self.ABSOLUTE_SLACK:
             raise BudgetError("epsilon is too small to draw with: less than 4e-6")
 
-    def _rate(self, spread: int) -> float:
+    def rate_for(self, spread: int) -> float:
         """Return the weight of a unit of the score, rounded down."""
         if self.epsilon == math.inf:
             return self.LIMIT_RATE
-        ideal = (self.epsilon - self.ABSOLUTE_SLACK) / (1 + self._relative_slack) / spread
+        ideal = (self.epsilon - self.ABSOLUTE_SLACK) / (1 + self.relative_slack) / spread
         rate = float(min(ideal, Fraction(self.LIMIT_RATE)))
         return rate if rate <= ideal else math.nextafter(rate, 0.0)
 
     @property
-    def _relative_slack(self) -> Fraction:
+    def relative_slack(self) -> Fraction:
+        """What is kept back for rounding, relative to the rate."""
         return self.RELATIVE_SLACK
 
     @property
@@ -471,7 +430,7 @@ class _ByLogWeights:
 
 
 @dataclass(frozen=True)
-class WholeTree(_ByLogWeights):
+class WholeTree(ByLogWeights):
     """The exponential mechanism over whole labelled trees; ``privet.tables.whole_trees`` draws."""
 
     name = "exponential mechanism over trees"
@@ -479,41 +438,7 @@ class WholeTree(_ByLogWeights):
     @property
     def rate(self) -> float:
         """How much a correctly classified record raises a tree's log weight."""
-        return self._rate(1)
-
-
-@dataclass(frozen=True)
-class JointQuantiles(_ByLogWeights):
-    """The exponential mechanism over all cuts at once; ``privet.tables.joint_quantiles`` draws.
-
-    Parameters
-    ----------
-    epsilon : Fraction
-    parts : int
-        How many parts the cuts divide the records into, up to 32.
-    """
-
-    parts: int
-
-    name = "exponential mechanism over all cuts at once"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 2 <= self.parts <= 32:
-            raise BudgetError("quantiles that are drawn at once divide into 2 to 32 parts")
-
-    @property
-    def _relative_slack(self) -> Fraction:
-        return Fraction(self.parts**3, 2**21)
-
-    @property
-    def rate(self) -> float:
-        """The weight of a unit of ``-sum of abs(parts * part - all)``.
-
-        A new record moves its own part's term by up to ``parts - 1`` and each other by up to one,
-        up or down.
-        """
-        return self._rate(int(spread_of(2 * (self.parts - 1), monotone=False)))
+        return self.rate_for(1)
 
 
 def spread_of(sensitivity: Amount, *, monotone: bool) -> Amount:

@@ -25,6 +25,9 @@ from numpy.typing import NDArray
 
 from privet.privacy.stretches import draw_stretches
 
+#: With what the reason starts why a model with repeatable noise is not private.
+SEEDED = "random_state is fixed"
+
 Integers = NDArray[np.int64]
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@
 :mod:`~privet.robustness.guarantees` what follows for the accuracy (or the success of an attack)
 after some rows were poisoned, :mod:`~privet.robustness.estimates` what a few clean fits prove about
 the expectation that the bounds start from. Votes of trees on disjoint parts have certificates
-without probabilities (:mod:`~privet.robustness.votes`, :mod:`~privet.robustness.partition`), and
+of their own (:mod:`~privet.robustness.votes`, :mod:`~privet.robustness.partition`), and
 :mod:`~privet.robustness.backdoor` attacks any scikit-learn style estimator. Proofs:
 docs/proofs/poisoning.md.
 """

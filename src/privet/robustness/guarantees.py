@@ -79,6 +79,7 @@ def accuracy_after(
         What made the models; see :func:`~privet.robustness.promise_of`.
     clean : float or Estimate
         The expected score over fits on the clean table. Of an estimate, the lower limit is used.
+        Exactly 1 is refused: a few perfect fits do not show that no fit ever errs.
     poisoned : int
         How many rows were added, removed or changed, by somebody who does not know the noise.
     changed : bool, default=False
@@ -98,10 +99,10 @@ def accuracy_after(
     start, confidence = (
         (clean.low, clean.confidence) if isinstance(clean, Estimate) else (clean, None)
     )
-    share = _start(start, "accuracy")
+    share = _start(start, "accuracy", perfect=1)
     if not share.has:
         raise NoGuarantee(
-            "no guarantee can be given: the accuracy must be above 0 and at most 1, and nothing "
+            "no guarantee can be given: the accuracy must be above 0 and below 1, and nothing "
             "can be left of an accuracy of 0"
         )
     promise, changes = promise_of(model), count_changes(poisoned, changed=changed)
@@ -116,7 +117,7 @@ def attack_success_after(
     """Bound the expected success rate of an attack from above.
 
     The arguments are those of :func:`accuracy_after`; ``clean`` is the success rate on models of
-    the clean table, and of an estimate the upper limit is used.
+    the clean table, and of an estimate the upper limit is used. Exactly 0 is refused.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def attack_success_after(
     start, confidence = (
         (clean.high, clean.confidence) if isinstance(clean, Estimate) else (clean, None)
     )
-    share = _start(start, "attack success")
+    share = _start(start, "attack success", perfect=0)
     return _from_above("attack success", model, share, poisoned, confidence, changed=changed)
 
 
@@ -223,7 +224,8 @@ def _from_above(
     return Guarantee(measure, share.has, changes, promise, bounds, confidence)
 
 
-def _start(value: Any, what: str) -> Share:
+def _start(value: Any, what: str, *, perfect: int) -> Share:
+    """Return what the bounds start from; nothing can be lost of what is perfect."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -232,6 +234,13 @@ def _start(value: Any, what: str) -> Share:
         raise NoGuarantee(
             f"no guarantee can be given: the {what} must be a number from 0 to 1, its expectation "
             "over fits on the clean table"
+        )
+    if number == perfect:
+        raise NoGuarantee(
+            f"no guarantee can be given: an expectation of exactly {perfect} cannot be measured, "
+            "and every bound would keep it at any poison; give an estimate with its confidence "
+            "interval (expected(...), --runs-file) or a "
+            f"{'smaller' if perfect else 'larger'} number"
         )
     return Share(number, 1 - number)
 

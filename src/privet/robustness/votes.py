@@ -1,9 +1,9 @@
 """Certificates of votes: trees on disjoint parts, each row in a part by a hash of itself.
 
 Adding or removing a row touches the tree of one part, so x such changes move at most x votes, or
-move an average of n trees by at most x / n of its range. That holds for the very model that
-was fitted, without probabilities, if every tree is a function of its part (and of coins that stay
-the same). Proof: docs/proofs/poisoning.md, "Votes".
+move an average of n trees by at most x / n of its range: if every tree is a function of its part
+alone, of the very model that is fitted again; if trees have independent noise, of a model whose law
+is that of a fit on the poisoned table. Proof: docs/proofs/poisoning.md, "Votes".
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
-from privet.model import class_array
+from privet.model import Model, PrivacyCard, class_array
+from privet.privacy import SEEDED
 from privet.robustness.promises import NoGuarantee
+
+#: How a card calls questions to whole trees, and a count of rows.
+_TOP, _COUNT = "the whole table", "how many records"
 
 
 def safe_rows(votes: Any, *, closed: bool = True) -> NDArray[np.int64]:
@@ -119,33 +123,38 @@ def average_after(
 def forest_votes(forest: Any, table: Any) -> NDArray[np.int64]:
     """Return how many trees of a private forest vote for each class: input of the others here.
 
+    The trees' noises are independent. So to this fit belongs one on the poisoned table, with the
+    right law, in which every tree whose rows are the same is the same: labels that are safe are
+    the same in both. Another fit has other noise, and may have other labels
+    (docs/proofs/poisoning.md, "Votes").
+
     Parameters
     ----------
-    forest : fitted DiPriMeForestClassifier or the like
+    forest : fitted DiPriMeForestClassifier or the like, or its loaded Model
         With ``partition=True``, so that each record is in one tree by a hash of itself, and with
         a number of trees and a depth that do not depend on the rows: ``n_estimators`` and
-        ``max_depth``, or ``n_rows``, were given.
+        ``max_depth``, or ``n_rows``, were given. Without ``random_state``: trees that share one
+        stream of noise are not independent. With a schema that was not drafted from the rows.
     table : dataframe or array
         The rows to predict.
 
     Returns
     -------
     array of int, of shape (rows, classes)
-        Classes in the order of ``forest.classes_``. The class with most votes is a prediction of
-        its own: the forest's ``predict`` averages instead.
+        Classes in the order of ``forest.classes_`` (of a loaded model: ``classes``). The class with
+        most votes is a prediction of its own: the forest's ``predict`` averages instead.
     """
-    model = getattr(forest, "predictor_", None)
+    loaded = isinstance(forest, Model)
+    model = forest.predictor if loaded else getattr(forest, "predictor_", None)
+    card = forest.privacy if loaded else getattr(forest, "privacy_", None)
     if not isinstance(model, Ensemble) or model.schema.classes is None:
         raise NoGuarantee("votes need a fitted forest of several trees that predict classes")
-    if getattr(forest, "partition", None) is not True:
-        raise NoGuarantee("votes are safe only if every tree has its own rows: partition=True")
-    if "auto" in (forest.n_estimators, forest.max_depth) and forest.n_rows is None:
-        raise NoGuarantee(
-            "how many trees there are, or how deep, came from a count of all rows, so one row may "
-            "change every tree; give n_estimators and max_depth, or n_rows"
-        )
+    if not isinstance(card, PrivacyCard):
+        raise NoGuarantee("votes need the forest's privacy card, which says what was asked of whom")
+    _check_independent(model, card)
     classes = len(model.schema.classes)
-    order = {label: place for place, label in enumerate(forest.classes_.tolist())}
+    labels = forest.classes if loaded else forest.classes_
+    order = {label: place for place, label in enumerate(labels.tolist())}
     place_of = np.array([order[label] for label in class_array(model.schema).tolist()])
     votes = np.zeros((len(model.trees[0].apply(table)), classes), dtype=np.int64)
     for tree in model.trees:
@@ -153,6 +162,28 @@ def forest_votes(forest: Any, table: Any) -> NDArray[np.int64]:
         best = scores.argmax(axis=1) if classes > 2 else (scores[:, 0] > 0).astype(np.intp)
         votes[np.arange(len(votes)), place_of[best]] += 1
     return votes
+
+
+def _check_independent(model: Ensemble, card: PrivacyCard) -> None:
+    """Refuse a forest in which a row may change a tree that it is not in."""
+    if any(reason.startswith(SEEDED) for reason in card.warnings):
+        raise NoGuarantee(
+            "random_state was given: all trees share one stream of noise, so one row may change "
+            "every tree; leave it out"
+        )
+    if model.schema.drafted:
+        raise NoGuarantee(
+            "the schema was drafted from the rows, so one row may change every tree; write a schema"
+        )
+    at_top = [entry for entry in card.entries if entry["where"] == _TOP]
+    if any(entry["question"] == _COUNT and entry["cells"] == 1 for entry in at_top):
+        raise NoGuarantee(
+            "how many trees there are, or how deep, came from a count of all rows, so one row may "
+            "change every tree; give n_estimators and max_depth, or n_rows"
+        )
+    # Trees on parts are asked together, those on all rows one by one.
+    if not at_top or any(entry["cells"] != len(model.trees) for entry in at_top):
+        raise NoGuarantee("votes are safe only if every tree has its own rows: partition=True")
 
 
 def _check_votes(votes: Any) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from privet.criteria import MAX_ROWS
 from privet.errors import DataError
 from privet.frames import Columns, as_codes, as_numbers, as_series, check_readable
-from privet.privacy import Exact, Noise
+from privet.privacy import Exact, Noise, grid_counts
 from privet.schema import Numeric, Schema
 from privet.tables import _kernels
 from privet.tables.halves import Axis
@@ -113,13 +113,11 @@ class MemoryEngine:
             self._encoded = (view, encode(self._columns, view, fast=self._fast))
         return self._encoded[1]
 
-    def grid_counts(self, name: str, grid: NDArray[np.float64]) -> NDArray[np.int64]:
+    def grid_counts(self, name: str, grid: NDArray[np.float64]) -> Exact:
         """Return how many records lie between each two points of a grid (and beyond its ends)."""
         numbers = self._columns.numbers(name)
         known = (self._labels != self._n_classes) & ~np.isnan(numbers)
-        ordered = np.sort(numbers[known])  # and search for the grid: faster than the other way
-        below = np.searchsorted(ordered, grid, side="left")
-        return np.diff(np.concatenate([[0], below, [len(ordered)]]))
+        return grid_counts(numbers[known], grid)
 
     def draw_trees(
         self,

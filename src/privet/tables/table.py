@@ -31,6 +31,7 @@ from privet.errors import (
     SchemaError,
 )
 from privet.privacy import (
+    SEEDED,
     Ballot,
     Budget,
     DiscreteGaussian,
@@ -53,7 +54,9 @@ from privet.privacy import (
     TopOf,
     WholeTree,
     check_range,
+    coarse_grid,
     exact,
+    fine_grid,
     never,
     noise_for,
     noise_of,
@@ -62,7 +65,6 @@ from privet.privacy import (
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
 from privet.tables.halves import Axis, halving_losses, halving_spread, ways_to_halve
-from privet.tables.joint_quantiles import draw_cuts
 from privet.tables.losses import loss_of
 from privet.tables.memory import Assignment, MemoryEngine
 from privet.tables.splits import (
@@ -74,7 +76,7 @@ from privet.tables.splits import (
     list_candidates,
     losses_of,
 )
-from privet.tables.views import View, coarse_grid, fine_grid
+from privet.tables.views import View
 
 _log = logging.getLogger("privet")
 
@@ -115,7 +117,8 @@ class PrivateTable:
     features : dataframe or array
         The features; pandas, polars, pyarrow or numpy.
     target : column
-        The target.
+        The target. Records whose class is missing or unknown, or whose number is missing, are left
+        out; estimators refuse the latter.
     schema : Schema
         What is public.
     budget : Budget
@@ -146,6 +149,8 @@ class PrivateTable:
         self.schema = schema
         self.ledger = Ledger(budget)
         self.leaks = leaks_of(schema, budget, random_state)
+        #: Whether the ledger covers all that left; no budget pays for the leaking questions.
+        self.covered = True
         for reason in self.leaks:
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=2)
         _rooms[self] = _Room(MemoryEngine(features, target, schema), noise_of(random_state))
@@ -185,13 +190,14 @@ class PrivateTable:
         """Give every record the same public score, or one per class. Free."""
         return Scores(self, start)
 
-    def quantiles(self, feature: int, parts: int, amount: Amount) -> tuple[float, ...]:
+    def quantiles(self, feature: int | str, parts: int, amount: Amount) -> tuple[float, ...]:
         """Return private cuts that divide the records of a numeric feature into equal parts.
 
         The middle cut first, then those on either side (Kaplan, Schnapp & Stemmer 2022), each drawn
         from a public grid: half of its points evenly spaced, half at even ratios towards the lower
         bound (or towards zero, if that lies within), so that heavy tails do not hide the rest.
-        There are fewer cuts where the grid has no room for more.
+        There are fewer cuts where the grid has no room for more. The feature is given by its name
+        or its position in the schema.
 
         Privacy
         -------
@@ -203,27 +209,10 @@ class PrivateTable:
         name, numeric = self._numeric(feature)
         levels = Quantiles(parts, 1).levels
         each = self.ledger.budget.selection_epsilon(exact(amount) / levels)
-        mechanism = Quantiles(parts, each * levels)
-        self.ledger.charge(self.ledger.root, mechanism, f"quantiles of {name}", "the whole table")
-        room = _rooms[self]
-        grid = fine_grid(numeric)
-        counts = room.engine.grid_counts(name, grid)
-        below = np.concatenate([[0], np.cumsum(counts)])
-        found: list[int] = []
-        intervals = [(0, len(counts), parts)]
-        while intervals:
-            rest = []
-            for start, stop, share in intervals:
-                if stop - start < 2 or share < 2:
-                    continue
-                left = share // 2
-                point = _cut(below, start, stop, left, share - left, mechanism, room.noise)
-                found.append(point)
-                rest += [(start, point, left), (point, stop, share - left)]
-            intervals = rest
-        return tuple(float(grid[point - 1]) for point in sorted(found))
+        grid = fine_grid(numeric.low, numeric.high)
+        return self._cuts(name, Quantiles(parts, each * levels), grid)
 
-    def joint_quantiles(self, feature: int, parts: int, amount: Amount) -> tuple[float, ...]:
+    def joint_quantiles(self, feature: int | str, parts: int, amount: Amount) -> tuple[float, ...]:
         """Return such cuts drawn all at once (Gillenwater, Joseph & Kulesza 2021).
 
         From a coarser grid than :meth:`quantiles`, every 64th point of it: the work grows with the
@@ -236,25 +225,30 @@ class PrivateTable:
         up or down; costs the amount, rounding included (docs/proofs/questions.md).
         """
         name, numeric = self._numeric(feature)
-        mechanism = JointQuantiles(self.ledger.budget.selection_epsilon(exact(amount)), parts)
+        epsilon = self.ledger.budget.selection_epsilon(exact(amount))
+        grid = coarse_grid(numeric.low, numeric.high)
+        return self._cuts(name, JointQuantiles(epsilon, parts), grid)
+
+    def _cuts(
+        self, name: str, mechanism: Quantiles | JointQuantiles, grid: NDArray[np.float64]
+    ) -> tuple[float, ...]:
         self.ledger.charge(self.ledger.root, mechanism, f"quantiles of {name}", "the whole table")
         room = _rooms[self]
-        grid = coarse_grid(numeric)
-        counts = room.engine.grid_counts(name, grid)
-        cuts = draw_cuts(counts, parts, mechanism.rate, room.noise)
+        cuts = mechanism.choose(room.engine.grid_counts(name, grid), room.noise)
         return tuple(float(grid[cut - 1]) for cut in cuts)
 
-    def leaking_quantiles(self, feature: int, parts: int) -> tuple[float, ...]:
+    def leaking_quantiles(self, feature: int | str, parts: int) -> tuple[float, ...]:
         """Return the cuts without noise, for studies: the table is marked as leaking from now on.
 
-        Nothing is charged, since no budget pays for it.
+        Nothing is charged, since no budget pays for it: the ledger does not cover it.
         """
         name, numeric = self._numeric(feature)
+        self.covered = False
         self.mark_leak(
             "quantiles of the features were taken without noise, so cut points depend on single "
             "records; use binning='quantile' for anything that is published"
         )
-        grid = fine_grid(numeric)
+        grid = fine_grid(numeric.low, numeric.high)
         below = np.cumsum(_rooms[self].engine.grid_counts(name, grid))
         ranks = below[-1] * np.arange(1, parts) / parts
         points = np.searchsorted(below, ranks)
@@ -266,11 +260,21 @@ class PrivateTable:
             self.leaks = (*self.leaks, reason)
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=3)
 
-    def _numeric(self, feature: int) -> tuple[str, Numeric]:
-        name = self.schema.names[feature]
+    def _numeric(self, feature: int | str) -> tuple[str, Numeric]:
+        names = self.schema.names
+        if isinstance(feature, str):
+            if feature not in self.schema.features:
+                raise SchemaError(f"the schema has no feature {feature!r}")
+            name = feature
+        elif isinstance(feature, int | np.integer) and not isinstance(feature, bool):
+            if not 0 <= feature < len(names):
+                raise SchemaError(f"the schema has features 0 to {len(names) - 1}")
+            name = names[int(feature)]
+        else:
+            raise SchemaError("give a feature by its name or its position in the schema")
         numeric = self.schema.features[name]
         if not isinstance(numeric, Numeric):
-            raise ValueError("only numeric features have quantiles")
+            raise SchemaError("only numeric features have quantiles")
         return name, numeric
 
     def __reduce__(self) -> NoReturn:
@@ -957,10 +961,11 @@ class Cells:
 
         Laplace noise of ``2 / (records * epsilon)`` for targets on [0, 1], the paper's bound B
         being one; an even draw for an empty cell. No epsilon covers that, so the table is marked as
-        leaking from now on, and nothing is charged.
+        leaking from now on, and nothing is charged: the ledger does not cover it.
         """
         if self.schema.classes is not None:
             raise DataError("this question needs a number: the target of the schema has classes")
+        self._table.covered = False
         self._table.mark_leak(
             "the noise of the leaf means was scaled by exact counts, as printed, so no epsilon "
             "covers them; use calibration='valid' for anything that is published"
@@ -1161,27 +1166,6 @@ class Scores:
         raise TypeError("scores cannot be pickled or copied: they stay where their rows are")
 
 
-def _cut(
-    below: NDArray[np.int64],
-    start: int,
-    stop: int,
-    left: int,
-    right: int,
-    mechanism: Quantiles,
-    noise: Noise,
-) -> int:
-    """Draw a cut between two others that leaves so many parts of their records on either side."""
-    under = below[start + 1 : stop] - below[start]
-    edges = np.flatnonzero(np.concatenate([[True], under[1:] != under[:-1]]))
-    lengths = np.diff(np.concatenate([edges, [len(under)]]))
-    common = math.gcd(left, right)
-    left, right = left // common, right // common
-    above = below[stop] - below[start] - under[edges]
-    scores = -np.abs(right * under[edges] - left * above)
-    chosen = mechanism.cut(left, right).choose(Exact(scores), lengths, noise)
-    return start + 1 + chosen
-
-
 def _statistics(counts: NDArray[Any], criterion: Criterion) -> NDArray[Any]:
     """Return what a criterion looks at: counts, or for :class:`SSE` moments on its grid."""
     if not isinstance(criterion, SSE):
@@ -1201,7 +1185,7 @@ def leaks_of(schema: Schema, budget: Budget, random_state: Any) -> tuple[str, ..
         )
     if random_state is not None:
         reasons.append(
-            "random_state is fixed, so whoever knows it can take the noise away again; leave it "
+            f"{SEEDED}, so whoever knows it can take the noise away again; leave it "
             "None for anything that is published"
         )
     if budget.limit == float("inf"):

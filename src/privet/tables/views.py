@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
+from privet.privacy import coarse_grid
 from privet.schema import Numeric, Schema
-
-#: The coarse grid has every so many-th point of the fine one.
-_COARSE = 64
 
 
 @dataclass(frozen=True)
@@ -57,7 +52,9 @@ class View:
         return cls(
             schema,
             tuple(
-                tuple(coarse_grid(feature).tolist()) if isinstance(feature, Numeric) else None
+                tuple(coarse_grid(feature.low, feature.high).tolist())
+                if isinstance(feature, Numeric)
+                else None
                 for feature in schema.features.values()
             ),
         )
@@ -69,26 +66,3 @@ class View:
             feature.size if cuts is None else len(cuts) + 2
             for feature, cuts in zip(self.schema.features.values(), self.cuts, strict=True)
         )
-
-
-def fine_grid(feature: Numeric) -> NDArray[np.float64]:
-    """Return the public grid on which quantiles are found: about 65,000 increasing points.
-
-    Half of them are evenly spaced. The other half has even ratios (400 or 800 steps per factor of
-    two) towards the lower bound or, if that lies within, towards zero from both sides: a quantity
-    with a heavy tail has most of its values in a tiny part of its range.
-    """
-    low, width = feature.low, feature.high - feature.low
-    points = [low + width * (np.arange(1, 2**15) / 2**15)]
-    if low < 0 < feature.high:
-        ratios = 2.0 ** -(np.arange(1, 16_000) / 400)
-        points += [np.zeros(1), feature.high * ratios, low * ratios]
-    else:
-        points.append(low + width * 2.0 ** -(np.arange(1, 32_000) / 800))
-    grid = np.unique(np.concatenate(points))
-    return grid[(grid > low) & (grid < feature.high)]
-
-
-def coarse_grid(feature: Numeric) -> NDArray[np.float64]:
-    """Return every 64th point of the fine grid."""
-    return fine_grid(feature)[_COARSE // 2 :: _COARSE]

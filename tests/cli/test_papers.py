@@ -1,0 +1,105 @@
+"""``privet fit`` with the options of PrivaTree and DiPriMe."""
+
+import pyarrow.csv
+import pytest
+
+import privet
+from privet import Budget, LedgerStore, Schema
+from privet.datasets import PATIENTS
+
+FEATURES = {name: PATIENTS.features[name] for name in PATIENTS.names if name != "days_in_hospital"}
+DAYS = Schema(FEATURES, "days_in_hospital", bounds=(0, 30))
+
+
+@pytest.fixture
+def fit(tmp_path, patients, call_privet):
+    pyarrow.csv.write_csv(patients, tmp_path / "patients.csv")
+    PATIENTS.to_toml(tmp_path / "schema.toml")
+    DAYS.to_toml(tmp_path / "days.toml")
+
+    def call(learner, *options, schema="schema.toml"):
+        return call_privet(
+            "fit", tmp_path / "patients.csv", "--schema", tmp_path / schema,
+            "--out", tmp_path / "model.json", "--learner", learner, *options,
+        )  # fmt: skip
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("learner", "options"),
+    [
+        ("privatree", ("--leaf-error", 0.05, "--categories", "ordered", "--max-depth", 2)),
+        ("privatree", ("--categories", "auto", "--binning", "joint-quantile", "--max-bins", 8)),
+        ("diprime", ("--rho", 0.4, "--no-partition", "--n-estimators", 3, "--max-depth", 2)),
+        ("diprime", ("--rho", 0.7, "--partition", "--n-estimators", 3, "--max-depth", 2)),
+    ],
+)
+def test_they_learn_with_their_options(fit, tmp_path, learner, options):
+    code, out, error = fit(learner, "--epsilon", 2, *options)
+    assert code == 0, error
+    assert "spent epsilon 2 " in out
+    model = privet.load(tmp_path / "model.json")
+    assert model.learner == learner
+    assert model.privacy.private
+
+
+def test_options_reach_the_learner(fit, tmp_path):
+    options = ("--n-estimators", 3, "--max-depth", 1, "--n-rows", 6000)
+    cells = {}
+    for partition in ("--partition", "--no-partition"):
+        assert fit("diprime", "--rho", 0.25, partition, *options)[0] == 0
+        entries = privet.load(tmp_path / "model.json").privacy.entries
+        cells[partition] = entries[0]["cells"]
+        spent = [e["epsilon"] for e in entries if e["question"] == "how many records of each class"]
+        assert sum(spent) == pytest.approx(0.75)
+    assert cells == {"--partition": 3, "--no-partition": 1}
+    leaves = {}
+    for error in (0.001, 0.1):
+        assert fit("privatree", "--leaf-error", error, "--n-rows", 6000)[0] == 0
+        leaves[error] = privet.load(tmp_path / "model.json").privacy.entries[-1]["epsilon"]
+    assert leaves[0.001] > leaves[0.1]
+
+
+@pytest.mark.parametrize(
+    ("learner", "options", "message"),
+    [
+        ("privatree", ("--leaf-error", 2), "leaf_error must lie"),
+        ("diprime", ("--rho", 1), "rho, the splits' share"),
+        ("tree", ("--rho", 0.5), "--rho is not for --learner tree"),
+        ("privatree", ("--no-partition",), "--partition is not for --learner privatree"),
+        ("diprime", ("--leaf-error", 0.1), "--leaf-error is not for --learner diprime"),
+        ("topdown", ("--categories", "ordered"), "--categories is not for --learner topdown"),
+    ],
+)
+def test_what_does_not_fit_is_refused(fit, learner, options, message):
+    code, _, error = fit(learner, *options)
+    assert code == 2
+    assert message in error
+
+
+def test_what_no_budget_covers(fit, tmp_path, call_privet):
+    """DiPriMe's leaf means as printed: an infinite epsilon everywhere, and no ledger is charged."""
+    options = ("--calibration", "published", "--max-depth", 2, "--max-features", 2)
+    books = tmp_path / "books"
+    store = LedgerStore.create(books, Budget(5.0), columns=[*DAYS.names, DAYS.target])
+    code, _, error = fit("diprime", *options, "--ledger", books, schema="days.toml")
+    assert code == 2
+    assert "no budget covers calibration='published'" in error
+    assert not store.draws
+    assert not (tmp_path / "model.json").exists()
+    code, out, _ = fit("diprime", *options, schema="days.toml")
+    assert code == 0
+    assert "spent epsilon inf" in out
+    path = tmp_path / "model.json"
+    assert "Infinity" not in path.read_text()
+    code, out, _ = call_privet("show", path)
+    assert code == 0
+    assert "spent epsilon inf" in out
+    assert "replacing one record instead: epsilon inf" in out
+    assert "NOT PRIVATE" in out
+    for form in ("json", "sql", "python", "svg", "dot"):
+        assert call_privet("show", path, "--format", form)[0] == 0
+    code, _, error = call_privet("certify", path, "--rows", 1000)
+    assert code == 2
+    assert "no guarantee can be given" in error
