@@ -71,8 +71,16 @@ MAY_TOUCH = {
         "estimators",
         "audit",
     },
-    # learners.whole_trees: what the flagship's public rules say
-    "planning": {"errors", "schema", "privacy", "learners.whole_trees", "planning"},
+    # learners: what the public rules of the flagship and of TopDown say
+    "planning": {
+        "errors",
+        "schema",
+        "criteria",
+        "privacy",
+        "learners",
+        "learners.whole_trees",
+        "planning",
+    },
     "robustness": {"errors", "frames", "privacy", "ensemble", "model", "export", "robustness"},
     "datasets": {"schema", "tree"},  # tree: the truth behind random records
     "cli": {

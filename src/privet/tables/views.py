@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from privet.privacy import coarse_grid
 from privet.schema import Numeric, Schema
 
