@@ -740,8 +740,9 @@ def joint(rows: Rows) -> list[str]:
         "## Quantiles drawn all at once\n",
         "The paper draws the quantiles of a feature all at once (jointexp). Published, above, "
         "draws them one after the other; here it is again with `binning=joint-quantile`, five "
-        f"folds (not on {SLOW}, where it takes minutes a fold). Of {len(lines)} numbers {apart} differ from published "
-        f"by more than two standard errors, and {within} are within two of the paper's.\n",
+        f"folds (not on {SLOW}, where it takes minutes a fold). Of {len(lines)} numbers {apart} "
+        f"differ from published by more than two standard errors, and {within} are within two of "
+        "the paper's.\n",
         table(head, lines),
     ]
 
