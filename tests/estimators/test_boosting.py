@@ -353,11 +353,6 @@ class TestRules:
         assert all(1 <= block.depth <= (depth or 3) for block in plan.rounds)
         assert 0 < plan.rate <= 1
 
-    def test_no_noise_needs_no_quantiles(self):
-        plan = make_plan(SCHEMAS["two"], 1_000, math.inf, Budget(math.inf), None, None)
-        assert plan.quantiles is None
-        assert all(block.amount == math.inf for block in plan.rounds)
-
     def test_a_categorical_table_buys_no_quantiles(self):
         schema = Schema({"b": Categorical(["u", "v"])}, "y", classes=[0, 1])
         plan = make_plan(schema, 10**6, Fraction(1), Budget(1), None, None)

@@ -21,7 +21,7 @@ from privet.learners import whole_trees
 from privet.learners._assembly import leaf_cells, score_tree, without_dead_ends
 from privet.learners._starts import start_of_classes, start_of_number
 from privet.learners._views import QUANTILE_LEVELS, grid_of, make_view, most_tests, n_numeric
-from privet.learners.whole_trees import Block, affordable, spread_out
+from privet.learners.whole_trees import Block, affordable, less, spread_out
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
 from privet.tables import Cells, PrivateTable, Scores, Sketch, View
@@ -172,12 +172,12 @@ def make_plan(
     pure = budget.accountant == "pure"
     mass = n_rows * float(budget.selection_epsilon(amount))
     numeric, grid, quantiles = n_numeric(schema), grid_of(schema), None
-    if numeric and amount != math.inf:
+    if numeric:
         share = Fraction(1, 10) if pure else Fraction(8, 100)
         level = budget.selection_epsilon(amount * share / (QUANTILE_LEVELS * numeric))
         if mass / numeric >= 1000 if pure else n_rows * float(level) >= 250:
             quantiles = amount * share
-            amount -= quantiles
+            amount = less(amount, quantiles)
     number = schema.classes is None
     features = len(schema.names)
     shallow = not pure and not number and mass < 5_000 and features > 12

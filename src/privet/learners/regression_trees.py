@@ -172,7 +172,7 @@ def _look(table: PrivateTable, rows: int, amount: Amount) -> _Sight:
     schema: Schema = table.schema
     mass = rows * float(table.ledger.budget.selection_epsilon(amount))
     numeric, grid, quantiles = n_numeric(schema), grid_of(schema), None
-    if numeric and amount != math.inf and mass / numeric >= 1000:
+    if numeric and mass / numeric >= 1000:
         quantiles = amount * QUANTILE_SHARE
         amount = less(amount, quantiles)
     sizes = most_tests(schema, grid, quantiles=quantiles is not None)

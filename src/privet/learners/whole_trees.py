@@ -139,9 +139,9 @@ def make_plan(
     mass = n_rows * float(budget.selection_epsilon(amount))
     numeric, grid = n_numeric(schema), grid_of(schema)
     quantiles = None
-    if numeric and amount != math.inf and mass / numeric >= 1000:
+    if numeric and mass / numeric >= 1000:
         quantiles = amount * QUANTILE_SHARE
-        amount -= quantiles
+        amount = less(amount, quantiles)
         grid //= 2
     sizes = most_tests(schema, grid, quantiles=quantiles is not None)
     classes = len(schema.classes or ())
