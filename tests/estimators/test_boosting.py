@@ -20,6 +20,7 @@ from privet import (
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivateTable,
+    PrivateTreeClassifier,
     PrivateTreeRegressor,
     Schema,
 )
@@ -250,6 +251,17 @@ def test_bad_parameters_get_a_clear_error_and_nothing_is_spent(parameters, kind,
     with pytest.raises((error, ValueError)):
         boost(kind, ledger=store, **parameters).fit(*make_table(kind, 20))
     assert store.spent == 0
+    assert store.draws == ()
+
+
+@KINDS
+def test_too_many_tests_are_refused_and_nothing_is_spent(kind, tmp_path, monkeypatch):
+    store = LedgerStore.create(tmp_path / "books", Budget(1), columns=["a", "b", "c", "y"])
+    monkeypatch.setattr("privet.tables.whole_trees.MOST_TESTS", 50)
+    tree = PrivateTreeRegressor if kind == "number" else PrivateTreeClassifier
+    for model in (boost(kind, ledger=store), tree(schema=SCHEMAS[kind], ledger=store)):
+        with pytest.raises(SchemaError, match="too many categories"):
+            model.fit(*make_table(kind, 20))
     assert store.draws == ()
 
 

@@ -17,7 +17,7 @@ from privet.estimators._base import (
     check_truth,
     open_store,
 )
-from privet.learners import boosting
+from privet.learners import boosting, whole_trees
 from privet.privacy import Budget, LedgerStore
 from privet.schema import Schema
 from privet.tables import PrivateTable
@@ -57,6 +57,7 @@ class _Boosting(PrivateEstimator):
         return self._decide(schema)[0]
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
+        whole_trees.check_schema(schema)
         rounds = _whole(self.n_rounds, "n_rounds", MOST_ROUNDS)
         if rounds is not None and float(self.epsilon) < SMALLEST_ROUND * rounds:
             raise BudgetError("so small an epsilon cannot be shared by so many rounds")

@@ -114,7 +114,7 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         self.random_state = random_state
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        del schema
+        whole_trees.check_schema(schema)
         share: Any = self.probability_share
         if isinstance(share, bool) or not isinstance(share, Real) or not 0 <= float(share) < 1:
             raise BudgetError("probability_share must be a part of the budget, at least 0, below 1")
@@ -224,7 +224,7 @@ class PrivateTreeRegressor(PrivateRegressor):
         return self.predictor_
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        del schema
+        whole_trees.check_schema(schema)
         if float(self.epsilon) < SMALLEST_NUMBER:
             raise BudgetError(f"epsilon must be at least {SMALLEST_NUMBER}")
         if self.criterion not in regression_trees.CRITERIA:

@@ -19,7 +19,7 @@ from privet.learners._assembly import assemble, without_dead_ends
 from privet.learners._views import grid_of, make_view, most_tests, n_numeric
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Branch, Cells, PrivateTable, Sketch
+from privet.tables import Branch, Cells, PrivateTable, Sketch, check_sizes
 from privet.tree import Tree
 
 #: Part of the budget for counting the rows, if their number is not declared.
@@ -59,6 +59,12 @@ class Plan:
     grid: int
     blocks: tuple[Block, ...]
     leaves: Amount | None
+
+
+def check_schema(schema: Schema) -> None:
+    """Refuse a schema with more tests than whole trees are drawn from, before anything is paid."""
+    most = most_tests(schema, grid_of(schema), quantiles=True)
+    check_sizes([tests + 1 for tests in most], len(schema.classes or (0, 1)))
 
 
 def learn(

@@ -75,6 +75,7 @@ from privet.tables.splits import (
     losses_of,
 )
 from privet.tables.views import View, coarse_grid, fine_grid
+from privet.tables.whole_trees import check_sizes
 
 _log = logging.getLogger("privet")
 
@@ -910,6 +911,7 @@ class Cells:
             for part in upper
         ):
             raise ValueError("give every cell at least one feature for its upper levels, each once")
+        check_sizes(_assignments[self].view.sizes, len(self.schema.classes or (0, 1)))
         known = None if scores is None else scores._of(self._table)
         reach = 0.0 if scores is None else scores._reach(reach)
         mechanisms = [WholeTree(each) for each in self._epsilons(amount)]
