@@ -185,11 +185,11 @@ def single_tree_is_better(
 def single_tree_is_better_for_numbers(rows: int, budget: Budget, amount: Amount) -> bool:
     """Tell by rows x epsilon whether one tree predicts a number better than boosting.
 
-    At pure epsilon, by development numbers on five sets. In benchmarks/results/regression.md
-    (epsilon 1 and 10) boosting was better in one of six cells below 60,000 (california at 18,600)
-    and in two of four from 178,000 on. Below 2,000 the tree has one block, no deeper than a round;
-    boosting was better in three of three cells (epsilon 0.1, a run that was not kept). With delta,
-    neither was better on most sets at any size.
+    At pure epsilon, by development numbers on the five sets of benchmarks/results/regression.md
+    at epsilon 1 and 10: boosting was better in one of six cells below 60,000 (california at
+    18,600) and in two of four from 178,000 on. Below 2,000 the tree has one block, no deeper than
+    a round, and was not better in three cells (epsilon 0.1, a run that was not kept). With delta
+    boosting was better on most sets.
     """
     low, high = SINGLE_NUMBER
     return budget.accountant == "pure" and low <= rows * float(amount) < high
