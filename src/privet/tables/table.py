@@ -1201,7 +1201,8 @@ def leaks_of(schema: Schema, budget: Budget, random_state: Any) -> tuple[str, ..
     if schema.drafted:
         reasons.append(
             "the schema was drafted from the data, so bounds, categories and classes depend on "
-            "single records; correct the draft by what is publicly known and set drafted=False"
+            "single records; correct the draft by what is publicly known, then delete the line "
+            "'draft = true' of its file (in Python: drafted=False)"
         )
     if random_state is not None:
         reasons.append(
