@@ -13,8 +13,8 @@ from privet.privacy import Budget, LedgerStore
 from privet.schema import Schema
 from privet.tables import PrivateTable
 
-#: With less, no curve is better than a guess.
-SMALLEST = 1e-3
+#: With less, a million rows make no curve that is better than a guess.
+SMALLEST = 1e-6
 
 
 class _Additive(PrivateEstimator):
