@@ -58,6 +58,8 @@ class Columns:
                         + (f" ({len(missing)} columns are missing)" if len(missing) > 1 else "")
                     )
             return columns
+        if isinstance(nw.from_native(table, pass_through=True), nw.LazyFrame):
+            raise ColumnTypeError("the table is lazy: collect it first, and pass what that gives")
         if hasattr(table, "tocsr") or hasattr(table, "toarray"):
             raise ColumnTypeError("sparse input is not supported: pass a dense table")
         if table is None or isinstance(table, str | bytes | dict):

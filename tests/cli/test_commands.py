@@ -15,6 +15,7 @@ import privet
 from privet import LedgerStore, Schema
 from privet.cli._files import read_table
 from privet.datasets import PATIENTS
+from privet.tables import Cells
 
 COMMAND = Path(sys.executable).parent / "privet"
 
@@ -184,6 +185,10 @@ BAD = [
     (["fit", "patients.csv", "--schema", "schema.toml", "--max-depth", "1000"], "max_depth"),
     (["fit", "patients.csv", "--schema", "schema.toml", *ENTROPY], "n_max"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--criterion", "gini"], "not for"),
+    (
+        ["fit", "patients.csv", "--schema", "schema.toml", "--learner", "sulq", "--no-merge-tests"],
+        "--no-merge-tests is not for --learner sulq",
+    ),
     (["fit", "patients.csv", "--schema", "schema.toml", "--ledger", "absent"], "no ledger file"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--ledger", "schema.toml"], "ledger file"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--out", "absent/m.json"], "cannot write"),
@@ -245,7 +250,30 @@ def test_a_drafted_schema_is_said_to_leak(folder, call_privet):
     )  # fmt: skip
     assert code == 0
     assert "Warning" in error
+    assert "delete the line 'draft = true' of its file" in " ".join(error.split())
     assert "NOT PRIVATE" in output
+    text = (folder / "draft.toml").read_text()
+    (folder / "draft.toml").write_text(text.replace("\ndraft = true\n", "\n"))
+    assert not Schema.from_toml(folder / "draft.toml").drafted
+
+
+@pytest.mark.parametrize("learner", ["tree", "boosting"])
+@pytest.mark.parametrize("options", [[], ["--no-merge-tests"]], ids=str)
+def test_merging_can_be_switched_off(learner, options, folder, call_privet, monkeypatch):
+    seen = []
+    original = Cells.draw_trees
+
+    def remember(self, *arguments, **given):
+        seen.append(given["merge"])
+        return original(self, *arguments, **given)
+
+    monkeypatch.setattr(Cells, "draw_trees", remember)
+    code, _, error = call_privet(
+        "fit", folder / "patients.csv", "--schema", folder / "schema.toml",
+        "--learner", learner, "--max-depth", 1, "--out", folder / "model.json", *options,
+    )  # fmt: skip
+    assert code == 0, error
+    assert set(seen) == {not options}
 
 
 def test_another_tables_ledger_is_refused_and_nothing_is_spent(folder, call_privet):

@@ -20,12 +20,19 @@ from privet import (
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivateTable,
+    PrivateTreeClassifier,
+    PrivateTreeRegressor,
     Schema,
 )
 from privet.ensemble import Ensemble
 from privet.errors import DataError, PrivetError, SchemaError
 from privet.learners import boosting
-from privet.learners.boosting import make_plan, rounds_of, single_tree_is_better
+from privet.learners.boosting import (
+    make_plan,
+    rounds_of,
+    single_tree_is_better,
+    single_tree_is_better_for_numbers,
+)
 from privet.tree import Tree
 
 from .tables import SCHEMAS, calibration_slope, make_risks, make_table
@@ -248,6 +255,17 @@ def test_bad_parameters_get_a_clear_error_and_nothing_is_spent(parameters, kind,
 
 
 @KINDS
+def test_too_many_tests_are_refused_and_nothing_is_spent(kind, tmp_path, monkeypatch):
+    store = LedgerStore.create(tmp_path / "books", Budget(1), columns=["a", "b", "c", "y"])
+    monkeypatch.setattr("privet.tables.whole_trees.MOST_TESTS", 50)
+    tree = PrivateTreeRegressor if kind == "number" else PrivateTreeClassifier
+    for model in (boost(kind, ledger=store), tree(schema=SCHEMAS[kind], ledger=store)):
+        with pytest.raises(SchemaError, match="too many categories"):
+            model.fit(*make_table(kind, 20))
+    assert store.draws == ()
+
+
+@KINDS
 def test_the_schema_must_fit_the_task(kind):
     wrong = PrivateBoostingClassifier if kind == "number" else PrivateBoostingRegressor
     with pytest.raises(SchemaError, match="the schema needs"):
@@ -272,6 +290,10 @@ def test_the_schema_must_fit_the_task(kind):
         ({"n_rows": 2_500, "delta": 1e-6}, Ensemble, 1e-6),
         ({"n_rows": 1_500, "delta": 1e-6, "n_rounds": 2}, Ensemble, 1e-6),
         ({"n_rows": 1_500, "delta": 1e-6, "aim": "labels"}, Tree, 0),
+        # Labels take the pure tree as far as without delta.
+        ({"n_rows": 49_000, "delta": 1e-6, "aim": "labels"}, Tree, 0),
+        ({"n_rows": 52_000, "delta": 1e-6, "aim": "labels"}, Ensemble, 1e-6),
+        ({"n_rows": 49_000, "delta": 1e-6, "aim": "labels", "n_rounds": 2}, Ensemble, 1e-6),
         ({"delta": 1e-6}, Tree, 1e-6),
     ],
     ids=str,
@@ -312,14 +334,91 @@ def test_a_declared_small_table_can_draw_from_books_of_rho(tmp_path):
     assert model.privacy_.epsilon <= 1
 
 
+def questions(model):
+    return [entry["question"] for entry in model.privacy_.entries]
+
+
 @SEEDED
-def test_both_rules_agree_on_a_single_tree():
-    schema = Schema({"a": Numeric(0, 1)}, "y", classes=list(range(10)))
+@pytest.mark.parametrize(
+    ("classes", "epsilon", "rows"),
+    [
+        (2, 0.01, 135_000),
+        (2, 0.01, 135_577),  # 97 per cent of the budget are below the threshold, all of it is not
+        (2, 0.01, 136_000),
+        (20, 1.0, 20_000),  # many rows for a pure tree, few for so many classes
+        (20, 1.0, 40_000),
+    ],
+)
+def test_a_declared_single_tree_is_booked_in_pure_epsilon(classes, epsilon, rows):
+    schema = Schema({"a": Numeric(0, 1)}, "y", classes=list(range(classes)))
     x = np.random.default_rng(0).random((200, 1))
     model = PrivateBoostingClassifier(
-        delta=1e-6, schema=schema, n_rows=12_000, max_depth=1, random_state=0
-    ).fit(x, (10 * x[:, 0]).astype(int))
-    assert model.privacy_.accountant == "zCDP" or isinstance(model.predictor_, Tree)
+        epsilon, delta=1e-6, schema=schema, n_rows=rows, max_depth=1, random_state=0
+    ).fit(x, (classes * x[:, 0]).astype(int))
+    single = isinstance(model.predictor_, Tree)
+    asked = Budget(epsilon, delta=1e-6)
+    mass = rows * float(asked.selection_epsilon(asked.limit))
+    assert single == (mass < 800 * (classes - 1))
+    assert model.privacy_.accountant == ("pure" if single else "zCDP")
+    assert model.privacy_.epsilon == pytest.approx(epsilon, rel=1e-9)
+
+
+@SEEDED
+def test_a_declared_single_tree_buys_no_start():
+    table, target = make_table("two", 300)
+    tree = boost("two", n_rows=300, aim="labels", random_state=0).fit(table, target)
+    assert not any("how many" in question for question in questions(tree))
+    rounds = boost("two", n_rows=300, n_rounds=1, random_state=0).fit(table, target)
+    assert any("how many" in question for question in questions(rounds))
+
+
+@pytest.mark.parametrize(
+    ("total", "accountant"), [(Budget(1.0), "pure"), (Budget(1.0, delta=1e-6), "zCDP")], ids=str
+)
+@pytest.mark.parametrize("aim", ["probabilities", "labels"])
+def test_a_single_tree_is_booked_as_its_ledger_file_can_pay(total, accountant, aim, tmp_path):
+    """Books of epsilon pay for a single tree, though delta was asked for; those of rho for rho."""
+    store = LedgerStore.create(tmp_path / "books", total, columns=["a", "b", "c", "y"])
+    model = boost("two", delta=1e-6, aim=aim, n_rows=300, ledger=store)
+    model.fit(*make_table("two", 300))
+    assert isinstance(model.predictor_, Tree)
+    assert model.privacy_.accountant == accountant
+    assert float(store.left) == pytest.approx(0, abs=1e-9)
+
+
+@SEEDED
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"n_rows": 1_900}, Ensemble),
+        ({"n_rows": 2_100}, Tree),
+        ({"n_rows": 59_000}, Tree),
+        ({"n_rows": 61_000}, Ensemble),
+        ({"n_rows": 5_000, "n_rounds": 2}, Ensemble),
+        ({"n_rows": 5_000, "max_depth": 3}, Ensemble),
+        ({"n_rows": 5_000, "delta": 1e-6}, Ensemble),
+        ({}, Ensemble),  # the noisy count: about 300 rows
+        ({"epsilon": 20.0}, Tree),
+        ({"epsilon": 20.0, "n_rounds": 2}, Ensemble),
+        ({"epsilon": 20.0, "max_depth": 3}, Ensemble),
+    ],
+    ids=str,
+)
+def test_rows_times_epsilon_decide_for_numbers(options, found):
+    model = boost("number", random_state=0, **options).fit(*make_table("number", 300))
+    assert type(model.predictor_) is found
+    assert model.privacy_.epsilon == pytest.approx(options.get("epsilon", 1.0), rel=1e-9)
+
+
+@SEEDED
+@pytest.mark.parametrize("rows", [None, 2_500])
+def test_the_single_tree_of_numbers_is_that_of_the_tree(rows):
+    """The same questions in the same order: with one seed, the same tree."""
+    table, target = make_table("number", 2_500)
+    one = boost("number", epsilon=2.0, n_rows=rows, random_state=4).fit(table, target)
+    other = PrivateTreeRegressor(2.0, SCHEMAS["number"], n_rows=rows, random_state=4)
+    assert one.predictor_ == other.fit(table, target).tree_
+    assert one.privacy_.entries == other.privacy_.entries
 
 
 class TestRules:
@@ -353,11 +452,6 @@ class TestRules:
         assert all(1 <= block.depth <= (depth or 3) for block in plan.rounds)
         assert 0 < plan.rate <= 1
 
-    def test_no_noise_needs_no_quantiles(self):
-        plan = make_plan(SCHEMAS["two"], 1_000, math.inf, Budget(math.inf), None, None)
-        assert plan.quantiles is None
-        assert all(block.amount == math.inf for block in plan.rounds)
-
     def test_a_categorical_table_buys_no_quantiles(self):
         schema = Schema({"b": Categorical(["u", "v"])}, "y", classes=[0, 1])
         plan = make_plan(schema, 10**6, Fraction(1), Budget(1), None, None)
@@ -365,13 +459,31 @@ class TestRules:
         assert sum(block.amount for block in plan.rounds) == 1
 
     def test_the_thresholds(self):
-        pure, zcdp = Budget(1), Budget(1, delta=1e-6)
-        assert single_tree_is_better(9_999, pure, classes=2, labels_only=False)
-        assert not single_tree_is_better(10_000, pure, classes=2, labels_only=False)
-        assert single_tree_is_better(49_999, pure, classes=2, labels_only=True)
-        assert single_tree_is_better(799, zcdp, classes=2, labels_only=False)
-        assert not single_tree_is_better(800, zcdp, classes=2, labels_only=False)
-        assert single_tree_is_better(2_399, zcdp, classes=4, labels_only=False)
+        def single(rows, budget, classes=2, *, labels_only=False):
+            return single_tree_is_better(
+                rows, budget, budget.limit, classes=classes, labels_only=labels_only
+            )
+
+        pure, zcdp = Budget(1), Budget(rho=0.125)  # both draw with epsilon 1
+        assert single(9_999, pure)
+        assert not single(10_000, pure)
+        assert single(49_999, pure, labels_only=True)
+        assert not single(50_000, pure, labels_only=True)
+        assert single(799, zcdp)
+        assert not single(800, zcdp)
+        assert single(2_399, zcdp, classes=4)
+        assert not single(2_400, zcdp, classes=4)
+
+    def test_the_thresholds_of_numbers(self):
+        pure = Budget(2)
+        found = {
+            rows: single_tree_is_better_for_numbers(rows, pure, pure.limit)
+            for rows in (999, 1_000, 29_999, 30_000)
+        }
+        assert found == {999: False, 1_000: True, 29_999: True, 30_000: False}
+        zcdp = Budget(2, delta=1e-6)
+        assert not single_tree_is_better_for_numbers(5_000, zcdp, zcdp.limit)
+        assert not single_tree_is_better_for_numbers(5_000, Budget(math.inf), math.inf)
 
     def test_wide_tables_are_limited(self):
         features = {f"x{j}": Numeric(0, 1) for j in range(400)}

@@ -72,6 +72,8 @@ def test_what_is_no_table_is_refused():
             Columns.of(thing, schema)
     with pytest.raises(DataError, match="same name"):
         Columns.of(pd.DataFrame([[1, 2]], columns=["x", "x"]), schema)
+    with pytest.raises(ColumnTypeError, match="collect it first"):
+        Columns.of(pl.DataFrame({"x": [0.5]}).lazy(), schema)
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,56 @@ def test_a_refusal_changes_nothing(store):
     reserve(store, 0.25)
 
 
+@pytest.mark.parametrize(
+    ("total", "asked", "words"),
+    [
+        (
+            Budget(3),
+            Budget(1, delta=1e-6),
+            [
+                "asks for epsilon 1, delta 1e-06, but",
+                "counts pure epsilon, which cannot pay for that",
+                "ask for epsilon alone, without delta",
+                "opened with --delta",
+            ],
+        ),
+        (Budget(3), Budget(rho=0.1), ["asks for rho 0.1, but", "ask for epsilon alone"]),
+        (
+            Budget(3, delta=1e-6),
+            Budget(1),
+            [
+                "asks for epsilon 1, which is rho 0.5 there, but rho 0.185",
+                "(of epsilon 3, delta 1e-06)",
+                "ask for at most epsilon 0.6, or with delta",
+            ],
+        ),
+        (
+            Budget(1, delta=1e-6),
+            Budget(2, delta=1e-6),
+            ["asks for epsilon 2, delta 1e-06, which is rho 0.0881", "but rho 0.0243"],
+        ),
+        (Budget(rho=0.1), Budget(rho=0.2), ["asks for rho 0.2, but rho 0.1 is left"]),
+        (Budget(3), Budget(math.inf), ["without noise cannot be paid for"]),
+        (Budget(rho=0.1), Budget(math.inf), ["without noise cannot be paid for"]),
+    ],
+    ids=str,
+)
+def test_a_refusal_speaks_in_the_unit_of_the_books(total, asked, words, tmp_path):
+    store = LedgerStore.create(tmp_path / "books", total, columns=COLUMNS)
+    with pytest.raises(BudgetExceeded) as refusal:
+        store.reserve(asked, "a fit", columns=COLUMNS)
+    for part in (*words, "Nothing was computed and nothing was spent"):
+        assert part in str(refusal.value)
+    assert store.spent == 0
+
+
+def test_what_a_refusal_advises_is_granted(tmp_path):
+    store = LedgerStore.create(tmp_path / "books", Budget(3, delta=1e-6), columns=COLUMNS)
+    with pytest.raises(BudgetExceeded, match=r"at most epsilon 0\.6,"):
+        reserve(store, 1)
+    reserve(store, 0.6)
+
+
 def test_settling_gives_back_the_rest(store):
     reservation = reserve(store, 1)
     entry = Entry("how many", "the whole table", 1, "discrete Laplace", Cost.pure(Fraction(1, 3)))

@@ -6,13 +6,19 @@ distribution, which is compared with plain enumeration of all labelled trees.
 
 import itertools
 import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+from privet import Budget, Categorical, Numeric, PrivateTable, Schema
+from privet.errors import SchemaError
 from privet.privacy import SecureNoise, SeededNoise, WholeTree
-from privet.tables.whole_trees import STOP, Menu, draw_tree
+from privet.tables import whole_trees
+from privet.tables.whole_trees import STOP, Menu, _Drawing, _Sums, check_sizes, draw_tree
 
 from .enumeration import enumerated, law_of, offered
 
@@ -239,3 +245,82 @@ def test_the_rate_leaves_room_for_rounding():
         assert 0.99 * epsilon < mechanism.rate < epsilon
         slack = mechanism.rate * (1 + 2**-12) + 2**-20
         assert slack <= epsilon
+
+
+# Numbers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("classes", "categories"), [(2, 2**16), (3, 2**16), (32, 2**16)])
+@pytest.mark.parametrize("rate", [1e-3, 0.7, 40.0])
+def test_the_logarithm_of_a_long_lookup_is_within_its_bound(classes, categories, rate):
+    """Weights of a depth-1 draw on one feature against arithmetic with 50 digits.
+
+    Every bound is that of item 2 and, for what grows with the weights, of item 3.
+    """
+    generator = np.random.default_rng(classes)
+    kinds = generator.integers(0, 20, (40, classes))  # how many records of each class
+    kind = generator.integers(0, len(kinds), categories)
+    counts = kinds[kind]
+    labels = np.tile(np.arange(classes), categories)
+    codes = np.repeat(np.arange(categories), classes).astype(np.uint16)[None]
+    drawing = _Drawing(
+        codes,
+        labels,
+        counts.ravel(),
+        Menu((False,), (categories,), (0,)),
+        classes,
+        rate,
+        False,
+        SeededNoise(0),
+        1,
+    )
+    sums = _Sums(drawing, np.arange(codes.shape[1]))
+    (found,) = drawing._log_lookups(sums)
+    with localcontext(prec=50):
+        unit = Decimal(drawing.unit)
+        means = []
+        for line in kinds.tolist():
+            leaves = [unit * n for n in line]
+            if classes == 2:  # relative to exp(unit x records)
+                leaves = [unit * (line[1] - line[0]), unit * (line[0] - line[1])]
+            means.append((sum(leaf.exp() for leaf in leaves) / classes).ln())
+        times = np.bincount(kind, minlength=len(kinds)).tolist()
+        truth = Decimal(drawing.looks[0]).ln() + sum(
+            n * mean for n, mean in zip(times, means, strict=True)
+        )
+        # Added to tests that do not matter next to it, or that it does not matter next to.
+        tests = Decimal(float(sums.loops.log_depth_1(
+            sums.singles, sums.total, *sums._common()[:2], np.zeros(0), np.zeros(0, np.int64),
+            np.zeros(0, np.int64), *sums._common()[5:],
+        )))  # fmt: skip
+        both = max(tests, truth) + (1 + (-abs(tests - truth)).exp()).ln()
+        bound = Decimal(1.4 * 2**-31) + 6 * unit * int(counts.sum()) * Decimal(2**-53)
+        assert abs(Decimal(float(found)) - truth) < bound
+        whole = float(sums.loops.log_depth_1(sums.singles, sums.total, *sums._common()))
+        assert abs(Decimal(whole) - both) < bound
+
+
+def test_more_tests_than_the_bounds_allow_are_refused_before_anything_is_charged(monkeypatch):
+    monkeypatch.setattr(whole_trees, "MOST_TESTS", 30)
+    features = {"a": Categorical(list("uvw")), "x": Numeric(0, 1, bins=8)}  # 4 + 9 codes
+    for classes, fits in ((2, True), (3, False)):
+        schema = Schema(features, "y", classes=list(range(classes)))
+        table = PrivateTable(pd.DataFrame({"a": ["u"], "x": [0.5]}), [0], schema, Budget(1))
+        if fits:
+            table.root().draw_trees(1, Fraction(1))
+            continue
+        with pytest.raises(SchemaError, match="too many categories"):
+            table.root().draw_trees(1, Fraction(1))
+        assert table.ledger.entries == ()
+        scores = table.start_scores((0.0,) * classes)
+        with pytest.raises(SchemaError, match="too many categories"):
+            table.root().draw_trees(1, Fraction(1), scores=scores)
+        assert table.ledger.total.epsilon == 0
+
+
+def test_the_limit_is_that_of_the_proof():
+    check_sizes([2**16] * 32, 2)
+    check_sizes([2**16], 32)
+    for sizes, classes in (([2**16] * 32 + [1], 2), ([2**16], 33), ([2**20], 3)):
+        with pytest.raises(SchemaError, match="too many categories"):
+            check_sizes(sizes, classes)

@@ -133,6 +133,14 @@ def fit(
         float | None,
         typer.Option(help="tree: part of epsilon for the probabilities of leaves. [default: 0]"),
     ] = None,
+    no_merge_tests: Annotated[
+        bool,
+        typer.Option(
+            "--no-merge-tests",
+            help="tree, boosting: do not join the work of tests that divide the records alike: "
+            "slower, but the running time depends less on the data.",
+        ),
+    ] = False,
     criterion: Annotated[
         CriterionName | None,
         typer.Option(
@@ -245,6 +253,7 @@ def fit(
         "max_depth": max_depth,
         "n_rows": n_rows,
         "probability_share": probability_share,
+        "merge_tests": False if no_merge_tests else None,
         "criterion": None if criterion is None else str(criterion),
         "n_max": n_max,
         "confidence": confidence,
@@ -270,7 +279,8 @@ def fit(
     options = {name: value for name, value in given.items() if value is not None}
     strange = sorted(set(options) - set(estimator.get_params()))
     if strange:
-        raise BudgetError(f"--{strange[0].replace('_', '-')} is not for --learner {learner}")
+        option = strange[0].replace("_", "-").replace("merge-tests", "no-merge-tests")
+        raise BudgetError(f"--{option} is not for --learner {learner}")
     estimator.set_params(**options)
     console = Console(stderr=True)
     with progress(console, "reading"):

@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from privet.ensemble import Ensemble
+from privet.errors import BudgetError
 from privet.estimators._base import PrivateClassifier, PrivateEstimator, PrivateRegressor
 from privet.learners import additive
 from privet.privacy import Budget, LedgerStore
 from privet.schema import Schema
 from privet.tables import PrivateTable
+
+#: With less, a million rows make no curve that is better than a guess.
+SMALLEST = 1e-6
 
 
 class _Additive(PrivateEstimator):
@@ -36,7 +40,10 @@ class _Additive(PrivateEstimator):
 
     def _budget(self, schema: Schema) -> Budget:
         del schema
-        return Budget(self.epsilon, delta=self.delta)
+        budget = Budget(self.epsilon, delta=self.delta)
+        if float(self.epsilon) < SMALLEST:
+            raise BudgetError(f"epsilon must be at least {SMALLEST}")
+        return budget
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         del schema

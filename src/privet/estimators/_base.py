@@ -95,7 +95,7 @@ class PrivateEstimator(BaseEstimator):
             )
         if isinstance(X, FederatedTable):
             return self._fit_parties(X)
-        store = _open_store(self.ledger)
+        store = open_store(self.ledger)
         columns = Columns.of(X)
         y = self._target(X, y)
         schema = self._schema(X, y, columns)
@@ -344,7 +344,8 @@ def check_truth(value: Any, name: str) -> bool:
     return value
 
 
-def _open_store(ledger: Any) -> LedgerStore | None:
+def open_store(ledger: Any) -> LedgerStore | None:
+    """Return the ledger file that a parameter names, if any."""
     if ledger is None or isinstance(ledger, LedgerStore):
         return ledger
     if isinstance(ledger, str | Path):

@@ -113,7 +113,7 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         self.random_state = random_state
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        del schema
+        whole_trees.check_schema(schema)
         share: Any = self.probability_share
         if isinstance(share, bool) or not isinstance(share, Real) or not 0 <= float(share) < 1:
             raise BudgetError("probability_share must be a part of the budget, at least 0, below 1")
@@ -216,7 +216,7 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
         self.random_state = random_state
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        del schema
+        whole_trees.check_schema(schema)
         if float(self.epsilon) < SMALLEST_NUMBER:
             raise BudgetError(f"epsilon must be at least {SMALLEST_NUMBER}")
         if self.criterion not in regression_trees.CRITERIA:

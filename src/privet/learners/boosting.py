@@ -12,16 +12,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
-from privet.learners import whole_trees
+from privet.learners import regression_trees, whole_trees
 from privet.learners._assembly import leaf_cells, score_tree, without_dead_ends
 from privet.learners._starts import start_of_classes, start_of_number
 from privet.learners._views import QUANTILE_LEVELS, grid_of, make_view, most_tests, n_numeric
-from privet.learners.whole_trees import Block, affordable, spread_out
+from privet.learners.whole_trees import Block, affordable, less, spread_out
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
 from privet.tables import Cells, PrivateTable, Scores, Sketch, View
@@ -32,6 +33,8 @@ LEAF_SHARE = Fraction(3, 10)
 LEAF_SHARE_NUMBER = Fraction(4, 10)
 #: Part of the budget for the leaves of a single tree, if probabilities matter.
 PROBABILITY_SHARE = Fraction(1, 5)
+#: Rows x epsilon from which, and below which, one tree predicts a number at pure epsilon.
+SINGLE_NUMBER = (2_000, 60_000)
 #: A Newton step is cut here.
 LONGEST_STEP = 2.0
 
@@ -55,24 +58,30 @@ def learn_classes(
     max_depth: int | None,
     labels_only: bool,
     merge: bool,
+    single: bool | None = None,
 ) -> Tree | Ensemble:
-    """Learn classes for at most an amount: boosted trees, or one tree where that is better."""
+    """Learn classes for at most an amount: boosted trees, or one tree.
+
+    ``single`` says which; None leaves it to the noisy class counts of the start.
+    """
     budget = table.ledger.budget
+    share = Fraction(0) if labels_only else PROBABILITY_SHARE
+    one = partial(
+        whole_trees.learn, table, max_depth=max_depth, probability_share=share, merge=merge
+    )
+    if single:
+        return one(amount=amount, n_rows=n_rows)
+    whole = amount
     start, amount, counted = start_of_classes(table, amount)
     rows = n_rows or counted
-    mass = rows * float(budget.selection_epsilon(amount))
-    if n_rounds is None and single_tree_is_better(
-        mass, budget, classes=len(table.schema.classes or ()), labels_only=labels_only
-    ):
-        share = Fraction(0) if labels_only else PROBABILITY_SHARE
-        return whole_trees.learn(
-            table,
-            amount=amount,
-            max_depth=max_depth,
-            n_rows=rows,
-            probability_share=share,
-            merge=merge,
+    if (
+        single is None
+        and n_rounds is None
+        and single_tree_is_better(
+            rows, budget, whole, classes=len(table.schema.classes or ()), labels_only=labels_only
         )
+    ):
+        return one(amount=amount, n_rows=rows)
     plan = make_plan(table.schema, rows, amount, budget, n_rounds, max_depth)
     view = make_view(table, plan.grid, plan.quantiles)
     cells, scores = table.root(view), table.start_scores(start)
@@ -95,13 +104,23 @@ def learn_number(
     n_rounds: int | None,
     max_depth: int | None,
     merge: bool,
-) -> Ensemble:
-    """Learn a number for at most an amount."""
+    single: bool | None = None,
+) -> Tree | Ensemble:
+    """Learn a number for at most an amount: boosted trees, or one tree.
+
+    ``single`` says which; None leaves it to the noisy count of the start.
+    """
     schema, budget = table.schema, table.ledger.budget
     assert schema.bounds is not None
     low, high = schema.bounds
-    (start,), amount, counted = start_of_number(table, amount)
-    plan = make_plan(schema, n_rows or counted, amount, budget, n_rounds, max_depth)
+    whole = amount
+    (start,), amount, counted = bought = start_of_number(table, amount)
+    rows = n_rows or counted
+    if single is None:
+        single = n_rounds is None and single_tree_is_better_for_numbers(rows, budget, whole)
+    if single:
+        return regression_trees.learn_from(bought, table, max_depth, n_rows, merge=merge)
+    plan = make_plan(schema, rows, amount, budget, n_rounds, max_depth)
     view = make_view(table, plan.grid, plan.quantiles)
     cells, scores = table.root(view), table.start_scores((start,))
     trees = []
@@ -149,15 +168,31 @@ def _newton(
     return np.divide(pull, below, out=np.zeros_like(pull), where=below > 0)
 
 
-def single_tree_is_better(mass: float, budget: Budget, *, classes: int, labels_only: bool) -> bool:
+def single_tree_is_better(
+    rows: int, budget: Budget, amount: Amount, *, classes: int, labels_only: bool
+) -> bool:
     """Tell by rows x epsilon whether one tree is better than boosting (utility.md, section 11).
 
-    Boosting ranks better than a tree long before it labels better; the noise of its leaves grows
-    with the number of classes.
+    Both of the whole amount. Boosting ranks better than a tree long before it labels better; the
+    noise of its leaves grows with the number of classes.
     """
+    mass = rows * float(budget.selection_epsilon(amount))
     if budget.accountant == "pure":
         return mass < (50_000 if labels_only else 10_000)
     return mass < 800 * (classes - 1)
+
+
+def single_tree_is_better_for_numbers(rows: int, budget: Budget, amount: Amount) -> bool:
+    """Tell by rows x epsilon whether one tree predicts a number better than boosting.
+
+    At pure epsilon, by development numbers on the five sets of benchmarks/results/regression.md
+    at epsilon 1 and 10: boosting was better in one of six cells below 60,000 (california at
+    18,600) and in two of four from 178,000 on. Below 2,000 the tree has one block, no deeper than
+    a round, and was not better in three cells (epsilon 0.1, a run that was not kept). With delta
+    boosting was better on most sets.
+    """
+    low, high = SINGLE_NUMBER
+    return budget.accountant == "pure" and low <= rows * float(amount) < high
 
 
 def make_plan(
@@ -172,12 +207,12 @@ def make_plan(
     pure = budget.accountant == "pure"
     mass = n_rows * float(budget.selection_epsilon(amount))
     numeric, grid, quantiles = n_numeric(schema), grid_of(schema), None
-    if numeric and amount != math.inf:
+    if numeric:
         share = Fraction(1, 10) if pure else Fraction(8, 100)
         level = budget.selection_epsilon(amount * share / (QUANTILE_LEVELS * numeric))
         if mass / numeric >= 1000 if pure else n_rows * float(level) >= 250:
             quantiles = amount * share
-            amount -= quantiles
+            amount = less(amount, quantiles)
     number = schema.classes is None
     features = len(schema.names)
     shallow = not pure and not number and mass < 5_000 and features > 12

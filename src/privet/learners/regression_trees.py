@@ -27,7 +27,7 @@ from privet.learners._growth import (
     means_of,
     trees_of,
 )
-from privet.learners._starts import start_of_number
+from privet.learners._starts import Start, start_of_number
 from privet.learners._views import grid_of, make_view, most_tests, n_numeric, two_sides
 from privet.learners.whole_trees import (
     COUNT_SHARE,
@@ -75,20 +75,22 @@ def learn(
 ) -> Tree:
     """Learn a tree for at most an amount of the table's budget."""
     if criterion == "linear":
-        return _learn_blocks(table, amount, max_depth, n_rows, merge=merge)
+        start = start_of_number(table, amount)
+        return learn_from(start, table, max_depth, n_rows, merge=merge)
     losses: Criterion = SSE() if criterion == "sse" else SAD(TARGET_STEPS)
     return _learn_greedily(table, amount, max_depth, n_rows, losses)
 
 
-def _learn_blocks(
+def learn_from(
+    bought: Start,
     table: PrivateTable,
-    amount: Amount,
     max_depth: int | None,
     n_rows: int | None,
     *,
     merge: bool,
 ) -> Tree:
-    (start,), amount, counted = start_of_number(table, amount)
+    """Learn a tree by linear errors from a start that is bought, for what it has left."""
+    (start,), amount, counted = bought
     rows = n_rows or counted
     sight = _look(table, rows, amount)
     depths = block_depths(sight.mass, max_depth, three_from=THREE_BLOCKS_FROM)
@@ -172,7 +174,7 @@ def _look(table: PrivateTable, rows: int, amount: Amount) -> _Sight:
     schema: Schema = table.schema
     mass = rows * float(table.ledger.budget.selection_epsilon(amount))
     numeric, grid, quantiles = n_numeric(schema), grid_of(schema), None
-    if numeric and amount != math.inf and mass / numeric >= 1000:
+    if numeric and mass / numeric >= 1000:
         quantiles = amount * QUANTILE_SHARE
         amount = less(amount, quantiles)
     sizes = most_tests(schema, grid, quantiles=quantiles is not None)

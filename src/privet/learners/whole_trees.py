@@ -19,7 +19,7 @@ from privet.learners._assembly import assemble, without_dead_ends
 from privet.learners._views import grid_of, make_view, most_tests, n_numeric
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Branch, Cells, PrivateTable, Sketch
+from privet.tables import Branch, Cells, PrivateTable, Sketch, check_sizes
 from privet.tree import Tree
 
 #: Part of the budget for counting the rows, if their number is not declared.
@@ -59,6 +59,12 @@ class Plan:
     grid: int
     blocks: tuple[Block, ...]
     leaves: Amount | None
+
+
+def check_schema(schema: Schema) -> None:
+    """Refuse a schema with more tests than whole trees are drawn from, before anything is paid."""
+    most = most_tests(schema, grid_of(schema), quantiles=True)
+    check_sizes([tests + 1 for tests in most], len(schema.classes or (0, 1)))
 
 
 def learn(
@@ -139,9 +145,9 @@ def make_plan(
     mass = n_rows * float(budget.selection_epsilon(amount))
     numeric, grid = n_numeric(schema), grid_of(schema)
     quantiles = None
-    if numeric and amount != math.inf and mass / numeric >= 1000:
+    if numeric and mass / numeric >= 1000:
         quantiles = amount * QUANTILE_SHARE
-        amount -= quantiles
+        amount = less(amount, quantiles)
         grid //= 2
     sizes = most_tests(schema, grid, quantiles=quantiles is not None)
     classes = len(schema.classes or ())

@@ -23,6 +23,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from pathlib import Path
 
@@ -211,11 +212,10 @@ class LedgerStore:
             left = total.limit - sum((draw.counted for draw in _draws(connection)), Fraction(0))
             if asked > left:
                 connection.execute("ROLLBACK")
-                readable_left = readable(left, total)
                 raise BudgetExceeded(
-                    f"this fit asks for {budget}, but {readable_left} is left in {self.path} "
-                    f"(of {total}). Nothing was computed and nothing was spent",
-                    left=readable_left,
+                    _refusal(budget, asked, total, left, self.path)
+                    + ". Nothing was computed and nothing was spent",
+                    left=readable(left, total),
                 )
             cursor = connection.execute(
                 "INSERT INTO draws (purpose, asked, reserved, reserved_at) VALUES (?, ?, ?, ?)",
@@ -354,3 +354,27 @@ def _worst_cost(budget: Budget) -> Cost:
     if budget.accountant == "pure":
         return Cost.pure(budget.limit)
     return Cost.zcdp(budget.limit)
+
+
+def _refusal(budget: Budget, asked: Amount, total: Budget, left: Amount, path: Path) -> str:
+    """Say in the unit of the books why they cannot pay, and what to do."""
+    if budget.limit == math.inf:
+        return f"a fit without noise cannot be paid for from {path}, nor from any other ledger file"
+    if asked == math.inf:
+        return (
+            f"this fit asks for {budget}, but {path} counts pure epsilon, which cannot pay for "
+            "that: ask for epsilon alone, without delta, or draw from a ledger file that was "
+            "opened with --delta"
+        )
+    have = f"but {readable(left, total)} is left in {path} (of {total})"
+    if total.accountant == "pure" or budget.rho is not None:
+        return f"this fit asks for {budget}, {have}"
+    text = f"this fit asks for {budget}, which is {readable(asked, total)} there, {have}"
+    most = _two_digits_down(math.sqrt(2 * left))  # an epsilon costs half of its square
+    if budget.accountant == "zCDP" or not most:
+        return text
+    return f"{text}; ask for at most epsilon {most:g}, or with delta if the learner takes it"
+
+
+def _two_digits_down(value: float) -> float:
+    return float(Context(prec=2, rounding=ROUND_DOWN).create_decimal(value))

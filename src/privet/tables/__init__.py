@@ -17,6 +17,7 @@ from privet.tables.splits import (
 )
 from privet.tables.table import Cells, Gradients, PrivateTable, Scores, pull_deviation
 from privet.tables.views import View
+from privet.tables.whole_trees import check_sizes
 
 __all__ = [
     "Axis",
@@ -35,6 +36,7 @@ __all__ = [
     "Split",
     "Thresholds",
     "View",
+    "check_sizes",
     "list_candidates",
     "losses_of",
     "pull_deviation",

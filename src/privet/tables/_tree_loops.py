@@ -17,8 +17,12 @@ trees on a region share, ``exp(unit * sum of weights)`` with two classes and one
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit, uint64
+
+LOG_2 = math.log(2)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -96,15 +100,15 @@ def _log_signed(d, total, priors, stop, looks, look_first, look_last, coarse, fi
     for j in range(len(looks)):
         reach = 0
         product = looks[j]
-        log_product = 0.0
+        halvings = 0  # powers of two that were taken out of the product, exactly
         for t in range(look_first[j], look_last[j]):
             x = abs(d[t, 0])
             reach += x
             product *= 0.5 * (1.0 + _decay(coarse, fine, min(2 * x, end)))
             if product < 1e-200:
-                log_product += np.log(product)
-                product = 1.0
-        look_logs[j] = unit * reach + log_product + np.log(product)
+                product, power = math.frexp(product)
+                halvings += power
+        look_logs[j] = unit * reach + (halvings * LOG_2 + np.log(product))
     return _with_lookups(unit * top, weight, looks, look_logs)
 
 
@@ -146,7 +150,7 @@ def _log_counts(d, total, priors, stop, looks, look_first, look_last, coarse, fi
     for j in range(len(looks)):
         reach = 0
         product = looks[j]
-        log_product = 0.0
+        halvings = 0  # powers of two that were taken out of the product, exactly
         for t in range(look_first[j], look_last[j]):
             inside = d[t, 0]
             for k in range(1, classes):
@@ -157,9 +161,9 @@ def _log_counts(d, total, priors, stop, looks, look_first, look_last, coarse, fi
                 share += _decay(coarse, fine, min(inside - d[t, k], end))
             product *= share / classes
             if product < 1e-200:
-                log_product += np.log(product)
-                product = 1.0
-        look_logs[j] = unit * reach + log_product + np.log(product)
+                product, power = math.frexp(product)
+                halvings += power
+        look_logs[j] = unit * reach + (halvings * LOG_2 + np.log(product))
     return _with_lookups(unit * top, weight, looks, look_logs)
 
 

@@ -77,6 +77,7 @@ from privet.tables.splits import (
     losses_of,
 )
 from privet.tables.views import View
+from privet.tables.whole_trees import check_sizes
 
 _log = logging.getLogger("privet")
 
@@ -912,6 +913,7 @@ class Cells:
             for part in upper
         ):
             raise ValueError("give every cell at least one feature for its upper levels, each once")
+        check_sizes(_assignments[self].view.sizes, len(self.schema.classes or (0, 1)))
         known = None if scores is None else scores._of(self._table)
         reach = 0.0 if scores is None else scores._reach(reach)
         mechanisms = [WholeTree(each) for each in self._epsilons(amount)]
@@ -1181,7 +1183,8 @@ def leaks_of(schema: Schema, budget: Budget, random_state: Any) -> tuple[str, ..
     if schema.drafted:
         reasons.append(
             "the schema was drafted from the data, so bounds, categories and classes depend on "
-            "single records; correct the draft by what is publicly known and set drafted=False"
+            "single records; correct the draft by what is publicly known, then delete the line "
+            "'draft = true' of its file (in Python: drafted=False)"
         )
     if random_state is not None:
         reasons.append(

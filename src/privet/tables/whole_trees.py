@@ -13,6 +13,7 @@ go in, one drawn tree comes out.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -20,12 +21,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privet.errors import SchemaError
 from privet.privacy.log_weights import choose
 from privet.privacy.noise import Noise
 from privet.tables.splits import Branch, Leaf, Sketch, Split
 
 #: Prior probability that a node above the last level is a leaf.
 STOP = 0.5
+#: Tests x channels of weights (one for two classes) for which the error bounds are proved.
+MOST_TESTS = 2**21
 _NEGLIGIBLE = 750.0  # exp(-750) is below the smallest double
 
 
@@ -46,6 +50,15 @@ class Menu:
     numeric: tuple[bool, ...]
     sizes: tuple[int, ...]
     upper: tuple[int, ...]
+
+
+def check_sizes(sizes: Sequence[int], classes: int) -> None:
+    """Refuse more codes, hence tests, than the error bounds are proved for."""
+    if sum(sizes) * (1 if classes == 2 else classes) > MOST_TESTS:
+        raise SchemaError(
+            f"the schema has too many categories to draw a whole tree: {MOST_TESTS} tests can be "
+            "weighed, over the number of classes if these are more than two; join rare categories"
+        )
 
 
 def draw_tree(
@@ -213,7 +226,7 @@ class _Drawing:
         leaves = self.log_leaf(sums.singles)
         return np.array(
             [
-                _log(prior) + leaves[first:last].sum()
+                _log(prior) + math.fsum(leaves[first:last])  # rounded once, as the proof has it
                 for prior, first, last in zip(
                     self.looks, self.look_first, self.look_last, strict=True
                 )
