@@ -695,7 +695,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.01, 0.1, 1.0])
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--repeats", type=int, default=2, help="of five folds each")
+    parser.add_argument("--repeats", type=int, default=4, help="of five folds each")
     parser.add_argument("--ebm-sets", nargs="*", default=EBM_SETS, help="where DP-EBM (slow) runs")
     parser.add_argument("--peer-python", default=sys.executable, help="Python that has the peers")
     parser.add_argument("--data", type=Path, default=FOLDER)
