@@ -130,8 +130,9 @@ class GiniChords(LeastLines):
     """Gini with chords for its curve.
 
     Gini is the sum over the classes of ``n p (1 - p)``, where p is a class's share. Here the curve
-    ``p (1 - p)`` is replaced by its chords between 0, a few shares, and 1: the shares are 0.05,
-    0.2, 0.5, 0.8 and 0.95 for two classes; for K classes 1/(4K), 1/K, and a quarter and three
+    ``p (1 - p)`` is replaced by its chords between 0, a few shares, and 1: for two classes the
+    shares are 1/2, and 1/4, 1/8, 1/32 and 1/128 from either end (below the last of them a split
+    gains nothing, as a chord is straight); for K classes 1/(4K), 1/K, and a quarter and three
     quarters of the way from there to 1.
 
     Parameters
@@ -152,7 +153,7 @@ class GiniChords(LeastLines):
         """Where the chords meet, in parts of the last one."""
         classes = int(self.classes)
         if classes <= 2:
-            return 0, 1, 4, 10, 16, 19, 20
+            return 0, 1, 4, 16, 32, 64, 96, 112, 124, 127, 128
         return 0, 1, 4, classes + 3, 3 * classes + 1, 4 * classes
 
     @property
