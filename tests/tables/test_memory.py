@@ -57,7 +57,7 @@ def make_table(seed, rows=300, wide=False):
 def random_splits(rng, schema, count):
     splits = []
     for _ in range(count):
-        feature = int(rng.integers(len(schema.names)))
+        feature = int(rng.choice(np.flatnonzero(np.array(schema.sizes) > 2)))
         children = rng.integers(0, 3, schema.sizes[feature])
         children[rng.integers(len(children))] = 2  # child 2 exists, child 0 or 1 may be empty
         splits.append(Split(feature, tuple(children.tolist())))
