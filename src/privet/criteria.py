@@ -131,9 +131,10 @@ class GiniChords(LeastLines):
 
     Gini is the sum over the classes of ``n p (1 - p)``, where p is a class's share. Here the curve
     ``p (1 - p)`` is replaced by its chords between 0, a few shares, and 1: for two classes the
-    shares are 1/2, and 1/4, 1/8, 1/32 and 1/128 from either end (below the last of them a split
-    gains nothing, as a chord is straight); for K classes 1/(4K), 1/K, and a quarter and three
-    quarters of the way from there to 1.
+    shares are 1/2, and 3/8, 1/4, 3/16, 1/8, 1/16, 1/32 and 1/128 from either end, so that no
+    chord is lower than the curve by more than 1/256 (on a chord, which is straight, a split gains
+    nothing); for K classes 1/(4K), 1/K, and a quarter and three quarters of the way from there
+    to 1.
 
     Parameters
     ----------
@@ -153,7 +154,7 @@ class GiniChords(LeastLines):
         """Where the chords meet, in parts of the last one."""
         classes = int(self.classes)
         if classes <= 2:
-            return 0, 1, 4, 16, 32, 64, 96, 112, 124, 127, 128
+            return 0, 1, 4, 8, 16, 24, 32, 48, 64, 80, 96, 104, 112, 120, 124, 127, 128
         return 0, 1, 4, classes + 3, 3 * classes + 1, 4 * classes
 
     @property
