@@ -197,7 +197,7 @@ def test_the_plan_for_parties_is_what_the_learner_pays():
     schema = Schema({"a": Numeric(0, 1), "b": Numeric(0, 1)}, target="y", classes=[0, 1])
     rng = np.random.default_rng(3)
     x = rng.random((4000, 2))
-    y = ((x[:, 0] > 0.5) ^ (x[:, 1] > 0.3)) * 1
+    y = ((x[:, 0] > 0.5) & (x[:, 1] > 0.3)) * 1
     parties = [Party(str(k), x[k::2], y[k::2], schema, Budget(10.0)) for k in range(2)]
     plan = make_plan(4000, 8.0, numbers=2, parties=2)
     said = plan.levels["secure sum"][1]
