@@ -301,8 +301,7 @@ def all_jobs(args: argparse.Namespace) -> list[Job]:
     }
     jobs = []
     for part, runs in counts.items():
-        # The large sets are in Figure 2 only.
-        large = args.runs_large if part == "figure 2" else 0
+        large = args.runs_large if part == "figure 2" else args.runs_large_others
         by_set = {name: large if name in LARGE else runs for name in args.sets}
         for repeat in range(max(by_set.values())):
             jobs += [Job(part, name, repeat) for name in args.sets if repeat < by_set[name]]
@@ -1474,6 +1473,7 @@ def main() -> None:
     parser.add_argument("--runs3", type=int, default=1, help="splits of Figures 3 and 6")
     parser.add_argument("--runs-parties", type=int, default=3, help="splits of other parties")
     parser.add_argument("--runs-large", type=int, default=1, help="of kddcup99 and mnist")
+    parser.add_argument("--runs-large-others", type=int, default=0, help="of their other figures")
     parser.add_argument("--runs-speed", type=int, default=3, help="timed fits of each kind")
     parser.add_argument("--fits", type=int, default=100, help="fits in one process, and in four")
     parser.add_argument("--data", type=Path, default=FOLDER)
