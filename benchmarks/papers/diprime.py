@@ -528,7 +528,7 @@ def all_jobs(args: argparse.Namespace) -> list[Job]:
                 for key in models:
                     options = banknote_options(part, key)
                     add("banknote", Job(part, "banknote", key, epsilon, options, seed))
-    for seed in range(2):
+    for seed in range(5):
         for part, grid, models in (
             ("figure 1", FIGURE_1, FIGURE_1_MODELS),
             ("figure 5", FIGURE_5, FIGURE_5_MODELS),
