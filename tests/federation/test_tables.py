@@ -218,6 +218,8 @@ def test_a_party_joins_no_round_that_its_owner_would_not():
         for question in ("share_class_counts", "share_labels"):
             with pytest.raises(Refused, match="no such round"):
                 party.answer(root, question, 1, honest, members, turn)
+    with pytest.raises(Refused, match="no such round"):
+        party.answer(root, "share_labels", 1, TURN)
     # One of the four may not be honest, so one of any members may not be.
     for honest, members in ((4, ["p", "a", "b", "c"]), (2, ["p", "a"]), (3, ["p", "a", "b"])):
         with pytest.raises(Refused, match="its owner counts on"):

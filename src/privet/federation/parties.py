@@ -196,15 +196,15 @@ class Party:
             raise Refused(f"party {self.name!r} has no such cells")
         cells = self._cells[target]
         if question.startswith("share_"):
-            *asked, honest, members, turn = given
-            self._check_round(honest, members, turn)
+            *asked, honest, members, turn = self._check_round(given)
             found = getattr(cells, question)(*asked, honest, self.seat, members, turn)
             return self._keep(found) if isinstance(found, Ballot) else found
         found = getattr(cells, question)(*given, **options)
         return self._keep(found) if isinstance(found, Cells) else found
 
-    def _check_round(self, honest: Any, members: Any, turn: Any) -> None:
+    def _check_round(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
         """Refuse a round that its owner would not join, before it is charged."""
+        honest, members, turn = given[-3:] if len(given) >= 3 else (None, None, None)
         roster = {self.name, *self.seat.peers}
         if not (
             type(honest) is int
@@ -224,6 +224,7 @@ class Party:
                 f"honest parties of {len(members)}, and its owner counts on "
                 f"{max(0, len(members) - doubtful)}"
             )
+        return given
 
     def _keep(self, found: Cells | Ballot) -> int:
         number, self._next = self._next, self._next + 1
