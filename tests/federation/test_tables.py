@@ -246,7 +246,6 @@ def test_owners_may_give_the_roster_themselves():
 
 def test_a_choice_that_was_answered_wrongly_is_over():
     party, root = joined("ab")
-    party.answer(0, "unseal", {}) if party.seat.seal() else party.seat.__dict__.update(_common=TURN)
     ballot = party.answer(root, "share_labels", 1, 2, ["p", "a", "b"], TURN)
     with pytest.raises(FederationError, match="not what a choice has to deal"):
         party.answer(ballot, "vote", np.zeros(3, dtype=np.uint64))
