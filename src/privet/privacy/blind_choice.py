@@ -10,8 +10,10 @@ gives each party a share of them; it never sees what they hide. Lines, and then 
 pairs, round by round:
 
 * the difference of a pair, plus a dealt number, is opened among the parties (it is uniform);
-* its sign follows from the opened number and the shared bits of the dealt one, by a carry that is
-  looked ahead in six steps of ANDs, of which each uses dealt products of random bits;
+* its sign follows from the opened number and the shared bits of the dealt one, by the borrow out of
+  ever longer groups of bits: six steps of ANDs, each of which uses dealt products of random bits.
+  A step has half as many groups as the one before, so that a word holds those of twice as many
+  pairs;
 * the sign, which is shared, too, times the difference gives the larger of the two.
 
 A number carries its option in its lowest bits, so that in the end these are opened, the others
@@ -45,19 +47,15 @@ Dealt = bytes | tuple[Words, Words]
 T = TypeVar("T")
 Talk = Generator[Words, Any, T]
 
-#: How far the carry looks in each step.
-_SHIFTS = (1, 2, 4, 8, 16, 32)
+#: How many bits the groups have after each step.
+_GROUPS = (2, 4, 8, 16, 32, 64)
 #: Shared by sums: a number, a bit, and their product.
 _ADDED = 3
-#: Shared by XOR: the number, the bit; of each step the mask of one factor, and for each of its
-#: products (the last step has one, the others two) the mask of the other and the product.
-_PRODUCTS = 2 * len(_SHIFTS) - 1
-_MIXED = 2 + len(_SHIFTS) + 2 * _PRODUCTS
 #: No row has more options: numbers keep their range.
 MOST_OPTIONS = 2**17
 #: So many numbers at most are handled at a time, unless one row has more.
-_MOST = 2**18
-_ONE, _TOP, _NEXT = np.uint64(1), np.uint64(63), np.uint64(62)
+_MOST = 2**19
+_ONE, _TOP = np.uint64(1), np.uint64(63)
 
 
 class Shape(NamedTuple):
@@ -90,11 +88,13 @@ def deal(shape: Shape, members: int) -> list[list[Dealt]]:
 
 
 def _deal(pairs: int, members: int) -> list[Dealt]:
-    hidden, bits = _random(1, pairs)[0], _random(1, pairs)[0] & _ONE
-    masks, others = _random(len(_SHIFTS), pairs), _random(_PRODUCTS, pairs)
-    products = masks[np.arange(_PRODUCTS) // 2] & others
+    hidden, bits = _random(pairs), _random(pairs) & _ONE
+    ands = []
+    for size in _step_sizes(pairs):
+        one, other = _random(size), _random(size)
+        ands += [one, other, one & other]
     added = np.stack([hidden, bits, hidden * bits])
-    mixed = np.concatenate([np.stack([hidden, bits]), masks, others, products])
+    mixed = np.concatenate([hidden, _pack(bits, 64, 1), *ands])
     keys = [secrets.token_bytes(32) for _ in range(members - 1)]
     for key in keys:
         some, more = _expand(key, pairs)
@@ -107,9 +107,35 @@ def openings(shape: Shape) -> Iterator[tuple[int, bool]]:
     """Yield how many words every opening has, and whether it is by XOR; the last is the result."""
     for pairs in shape.rounds:
         yield pairs, False
-        yield from ((3 * pairs if shift < _SHIFTS[-1] else 2 * pairs, True) for shift in _SHIFTS)
-        yield pairs, True
+        yield from ((2 * size, True) for size in _step_sizes(pairs))
+        yield _words(pairs, 64), True
     yield shape.rows, False
+
+
+def _step_sizes(pairs: int) -> list[int]:
+    """Return how many words each step has: two bits of every group."""
+    return [_words(pairs, group // 2) for group in _GROUPS]
+
+
+def _words(pairs: int, each: int) -> int:
+    """Return how many words hold something of all pairs, if a word holds that of so many."""
+    return -(-pairs // each)
+
+
+def _pack(found: Words, each: int, apart: int) -> Words:
+    """Return words of which each has the bits of several, the next ones so many bits higher."""
+    size = _words(len(found), each)
+    packed = found[:size].copy()
+    for turn in range(1, each):
+        some = found[turn * size : (turn + 1) * size]
+        packed[: len(some)] |= some << np.uint64(turn * apart)
+    return packed
+
+
+def _unpack(packed: Words, each: int, apart: int, pairs: int) -> Words:
+    """Return the words that were packed, and what is above their bits."""
+    higher = np.arange(0, each * apart, apart, dtype=np.uint64)
+    return np.asarray((packed >> higher[:, None]).ravel()[:pairs])
 
 
 def never(options: int) -> int:
@@ -249,7 +275,7 @@ class Ballot:
             shares = shares + np.arange(options - 1, -1, -1).astype(np.uint64)
         largest = yield from self._largest(shares, hands)
         # The lowest bits only: what is above them is hidden by this party's own numbers.
-        last = largest + (_random(1, rows)[0] << np.uint64(_width(options)))
+        last = largest + (_random(rows) << np.uint64(_width(options)))
         return np.asarray(last + self._seat.mask(self._members, self._next(), rows))
 
     def _largest(self, shares: Words, hands: Iterator[_Hand]) -> Talk[Words]:
@@ -262,9 +288,10 @@ class Ballot:
             larger = yield from self._is_left(opened, hand)
             # The larger one is the right one plus bit times difference; the bit is opened under a
             # dealt bit, whose product with the dealt number is dealt, too.
-            flipped = yield from self._open(larger ^ hand.mixed_bit, mix=True)
+            flipped = yield from self._open(_pack(larger, 64, 1) ^ hand.mixed_bit, mix=True)
             product = opened * hand.bit - hand.product
-            product = np.where(flipped & _ONE, difference - product, product)
+            unlike = _unpack(flipped, 64, 1, opened.size) & _ONE
+            product = np.where(unlike, difference - product, product)
             shares = np.concatenate(
                 [right + product.reshape(rows, half), shares[:, 2 * half :]], axis=1
             )
@@ -272,26 +299,28 @@ class Ballot:
 
     def _is_left(self, opened: Words, hand: _Hand) -> Talk[Words]:
         """Return shares of whether the left one is larger: the sign of ``opened - hidden``."""
-        borrows = hand.mixed & ~opened
-        passes = hand.mixed ^ ~opened if self._leads else hand.mixed
-        first = 0
-        for mask, shift in zip(hand.masks, _SHIFTS, strict=True):
-            factors = [borrows << np.uint64(shift)]
-            if shift < _SHIFTS[-1]:
-                factors.append(passes << np.uint64(shift))
-            mine = slice(first, first + len(factors))
-            sent = np.stack([passes ^ mask, *(np.stack(factors) ^ hand.others[mine])])
-            seen = yield from self._open(sent.ravel(), mix=True)
-            one, others = seen[: mask.size], seen[mask.size :].reshape(len(factors), -1)
-            products = (one & hand.others[mine]) ^ (others & mask) ^ hand.products[mine]
+        # Whether each bit below the sign makes a borrow, or passes one on.
+        borrows = (hand.mixed & ~opened) << _ONE
+        passes = (hand.mixed ^ ~opened if self._leads else hand.mixed) << _ONE
+        for group, (mask, other, product) in zip(_GROUPS, hand.ands, strict=True):
+            each, half, lowest = group // 2, np.uint64(group // 2), _lowest(group)
+            upper = (passes >> half) & lowest
+            lower = (borrows & lowest) | ((passes & lowest) << _ONE)
+            sent = np.concatenate(
+                [_pack(upper | (upper << _ONE), each, 2) ^ mask, _pack(lower, each, 2) ^ other]
+            )
+            seen = yield from self._open(sent, mix=True)
+            one, two = seen[: mask.size], seen[mask.size :]
+            both = (one & other) ^ (two & mask) ^ product
             if self._leads:
-                products = products ^ (one & others)
-            first = mine.stop
-            borrows, passes = borrows ^ products[0], products[-1]
-        found = (hand.mixed >> _TOP) ^ (borrows >> _NEXT)
+                both = both ^ (one & two)
+            both = _unpack(both, each, 2, opened.size)
+            borrows = ((borrows >> half) ^ both) & lowest
+            passes = (both >> _ONE) & lowest
+        found = (hand.mixed >> _TOP) ^ borrows
         if self._leads:
             found = found ^ (opened >> _TOP) ^ _ONE
-        return found & _ONE
+        return np.asarray(found)
 
     def _open(self, words: Words, *, mix: bool) -> Talk[Words]:
         """Send words, and return their sum, or their XOR, over all parties."""
@@ -320,9 +349,8 @@ class _Hand:
     product: Words
     mixed: Words
     mixed_bit: Words
-    masks: Words
-    others: Words
-    products: Words
+    #: For each step: what hides either factor, and their product.
+    ands: tuple[tuple[Words, Words, Words], ...]
 
     @classmethod
     def of(cls, dealt: object, pairs: int) -> _Hand:
@@ -332,21 +360,20 @@ class _Hand:
             isinstance(dealt, tuple)
             and len(dealt) == 2
             and _are_words(dealt[0], (_ADDED, pairs))
-            and _are_words(dealt[1], (_MIXED, pairs))
+            and _are_words(dealt[1], (_mixed_size(pairs),))
         ):
             added, mixed = dealt
         else:
             raise FederationError("this is not what a choice has to deal")
-        first, second = 2 + len(_SHIFTS), 2 + len(_SHIFTS) + _PRODUCTS
+        sizes = [pairs, _words(pairs, 64), *np.repeat(_step_sizes(pairs), 3).tolist()]
+        own, bit, *parts = np.split(mixed, np.cumsum(sizes)[:-1])
         return cls(
             hidden=added[0],
             bit=added[1],
             product=added[2],
-            mixed=mixed[0],
-            mixed_bit=mixed[1] & _ONE,
-            masks=mixed[2:first],
-            others=mixed[first:second],
-            products=mixed[second:],
+            mixed=own,
+            mixed_bit=bit,
+            ands=tuple(zip(parts[::3], parts[1::3], parts[2::3], strict=True)),
         )
 
 
@@ -358,11 +385,20 @@ def _are_words(found: object, shape: tuple[int, ...]) -> bool:
     return isinstance(found, np.ndarray) and found.shape == shape and found.dtype == np.uint64
 
 
-def _random(count: int, pairs: int) -> Words:
-    drawn = np.frombuffer(secrets.token_bytes(8 * count * pairs), dtype="<u8")
-    return drawn.reshape(count, pairs)
+def _random(size: int) -> Words:
+    return key_stream(secrets.token_bytes(32), bytes(16), size)
+
+
+def _mixed_size(pairs: int) -> int:
+    """Return how many words are shared by XOR: the number, the bits, and three for each AND."""
+    return pairs + _words(pairs, 64) + 3 * sum(_step_sizes(pairs))
 
 
 def _expand(key: bytes, pairs: int) -> tuple[Words, Words]:
-    words = key_stream(key, bytes(16), (_ADDED + _MIXED) * pairs).reshape(-1, pairs)
-    return words[:_ADDED], words[_ADDED:]
+    words = key_stream(key, bytes(16), _ADDED * pairs + _mixed_size(pairs))
+    return words[: _ADDED * pairs].reshape(_ADDED, pairs), words[_ADDED * pairs :]
+
+
+def _lowest(group: int) -> np.uint64:
+    """Return a word with the lowest bit of every group."""
+    return np.uint64(sum(1 << place for place in range(0, 64, group)))
