@@ -133,8 +133,8 @@ class GiniChords(LeastLines):
     ``p (1 - p)`` is replaced by its chords between 0, a few shares, and 1: for two classes the
     shares are 1/2, and 3/8, 1/4, 3/16, 1/8, 1/16, 1/32 and 1/128 from either end, so that no
     chord is lower than the curve by more than 1/256 (on a chord, which is straight, a split gains
-    nothing); for K classes 1/(4K), 1/K, and a quarter and three quarters of the way from there
-    to 1.
+    nothing); for K classes 1/(4K), 1/K, and an eighth, a quarter, a half and three quarters of
+    the way from there to 1.
 
     Parameters
     ----------
@@ -155,7 +155,8 @@ class GiniChords(LeastLines):
         classes = int(self.classes)
         if classes <= 2:
             return 0, 1, 4, 8, 16, 24, 32, 48, 64, 80, 96, 104, 112, 120, 124, 127, 128
-        return 0, 1, 4, classes + 3, 3 * classes + 1, 4 * classes
+        way = classes - 1
+        return 0, 2, 8, 8 + way, 8 + 2 * way, 8 + 4 * way, 8 + 6 * way, 8 * classes
 
     @property
     def _chords(self) -> list[tuple[int, int, int]]:

@@ -24,7 +24,8 @@ from privet import (
 )
 from privet.datasets import PATIENTS, make_patients
 from privet.errors import BudgetError, PublishedCostWarning
-from privet.learners.topdown import published_cost
+from privet.federation import FederatedTable, Party
+from privet.learners.topdown import make_levels, published_cost
 
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
 LOUD = pytest.mark.filterwarnings("ignore:epsilon is infinite")
@@ -99,7 +100,7 @@ def test_a_tree_takes_as_many_rounds_as_it_has_levels():
     levels = sum("which split" in question for question in questions)
     assert levels <= 6 < n_tests(model.tree_)
     assert len(questions) == 2 * levels + 1
-    assert questions[:2] == ["which split (gini)", "how good a split is (gini)"]
+    assert questions[:2] == ["which split (gini)", "how many records of each class"]
     assert questions[-1] == "which class"
 
 
@@ -114,14 +115,19 @@ def test_max_nodes_is_kept(most):
 
 
 @SEEDED
-def test_a_least_weight_is_asked_for_and_kept():
+def test_a_least_weight_is_kept_and_costs_nothing_more():
     table, y = make_table(4_000)
-    given = {"max_depth": 5, "min_gain": 0.0, "n_rows": 4_000, "random_state": 1}
+    given = {"max_depth": 5, "n_rows": 4_000, "random_state": 1}
     free = TopDownClassifier(100.0, MIXED, **given).fit(table, y)
     kept = TopDownClassifier(100.0, MIXED, min_weight=0.3, **given).fit(table, y)
-    assert not any("how many" in entry["question"] for entry in free.privacy_.entries)
-    assert any("how many" in entry["question"] for entry in kept.privacy_.entries)
-    assert n_tests(kept.tree_) < n_tests(free.tree_)
+    questions = [entry["question"] for entry in kept.privacy_.entries]
+    assert set(questions) == {"which split (gini)", "how many records of each class", "which class"}
+    # A cell with less than 0.3 of the rows is not split: three at most on a level are.
+    most = [
+        max(e["cells"] for e in model.privacy_.entries if "which split" in e["question"])
+        for model in (free, kept)
+    ]
+    assert most[0] > 3 >= most[1]
 
 
 @SEEDED
@@ -302,3 +308,34 @@ def test_root_gini_is_refused_for_a_reason():
     table, y = make_table(50)
     with pytest.raises(BudgetError, match="square root"):
         TopDownClassifier(1.0, MIXED, criterion="root_gini").fit(table, y)
+
+
+# Parties
+
+
+def make_parties(rows, epsilon):
+    table, y = make_table(rows)
+    return [
+        Party(f"party {k}", table.iloc[k::3], y[k::3], MIXED, Budget(epsilon), random_state=k)
+        for k in range(3)
+    ]
+
+
+@SEEDED
+@pytest.mark.parametrize("rows", [600, None])
+def test_noise_too_small_to_share_is_refused_before_anything_is_spent(rows):
+    parties = make_parties(600, 1.0)
+    model = TopDownClassifier(2e-4, max_depth=3, n_rows=rows)
+    with pytest.raises(BudgetError, match="smaller max_depth"):
+        model.fit(FederatedTable(parties))
+    assert all(party.table.ledger.left == 1 for party in parties)
+
+
+@SEEDED
+def test_automatic_depth_ends_where_noise_cannot_be_shared():
+    model = TopDownClassifier(1e-3, n_rows=10**9)  # a bound: such a tree could be deeper
+    model.fit(FederatedTable(make_parties(600, 1.0)))
+    paid = [e["epsilon"] for e in model.privacy_.entries if "each class" in e["question"]]
+    assert min(paid) >= 1e-5
+    options = model._check_parameters(MIXED)["options"]
+    assert len(paid) < len(make_levels(Fraction(1, 1000), 10**9, options))

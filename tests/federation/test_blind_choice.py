@@ -158,12 +158,10 @@ def test_what_the_parties_open_is_uniform():
     for _, mix in openings(Shape(200, 2)):
         words = [ballot.answer(some) for ballot, some in zip(ballots, given, strict=True)]
         given = [open_sum(words, mix=mix)] * 2
-    first = found[0]  # differences, all alike, under dealt numbers
-    bits = np.unpackbits(first.view(np.uint8)).mean()
-    assert abs(bits - 0.5) < 0.02
-    assert len(np.unique(first)) == 200
-    for opened in found[1:-1]:  # factors under dealt masks
-        assert abs(np.unpackbits(opened.view(np.uint8)).mean() - 0.5) < 0.03
+    assert len(np.unique(found[0])) == 200  # differences, all alike, under dealt numbers
+    for opened in found[:-1]:  # then factors under dealt masks
+        bits = np.unpackbits(opened.view(np.uint8))
+        assert abs(bits.mean() - 0.5) < 2.7 / np.sqrt(bits.size)  # 5.4 deviations: 1e-7
     # The signs under dealt bits, 50 in each of four words.
     assert 60 < np.unpackbits(found[-1].view(np.uint8)).sum() < 140
 

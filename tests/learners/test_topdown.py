@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privet import Categorical, Numeric, Schema
-from privet.criteria import Entropy, Gini
+from privet.criteria import Criterion, Entropy, Gini
 from privet.errors import BudgetError
 from privet.learners import topdown
 from privet.learners.topdown import (
@@ -72,8 +72,18 @@ class Told:
         self.asked.append(list(self.paths))
         return [Split(0, (0, 1, 1, 1, 1))] * len(self.paths)
 
-    def noisy_gains(self, *_):
-        return np.array([self.gains[path] for path in self.paths])
+    def noisy_class_counts(self, *_):
+        """Return what Product makes the gain of each parent of, less what is below zero."""
+        return np.array([(0, 1) if path[-1] else (self.gains[path[:-1]], 0) for path in self.paths])
+
+
+class Product(Criterion):
+    """The product of the two counts: parents of (gain, 0) and (0, 1) gain just that."""
+
+    name, scale, spread = "product", 1, 1
+
+    def losses(self, statistics):
+        return statistics.prod(axis=-1)
 
 
 def node_by_node(gains, most, depth):
@@ -113,12 +123,24 @@ def test_level_by_level_takes_what_node_by_node_takes(seed, most, depth):
     }
     view = make_view(MIXED, 3)
     told = Told(gains)
-    given = options(max_nodes=most, max_depth=depth, min_gain=0.0)
+    given = options(max_nodes=most, max_depth=depth, criterion=Product())
     levels = make_levels(Fraction(1), 1, given)
     root = grow(told, make_candidates(view, missing=True), view, levels, 1, given)
     assert taken_paths(root, most) == node_by_node(gains, most, depth)
-    assert len(told.asked) <= depth  # one round for every level
+    assert len(told.asked) <= min(depth, most)  # one round for every level
     assert max(map(len, told.asked)) <= 2 * most
+
+
+def test_what_is_below_the_last_split_is_not_asked():
+    gains = {(): 9, (0,): 5, (1,): 7, (0, 0): 1, (0, 1): 1, (1, 0): 8, (1, 1): 6}
+    view = make_view(MIXED, 3)
+    for most, asked in ((1, [1]), (2, [1, 2]), (3, [1, 2, 2])):
+        told, given = Told(gains), options(max_nodes=most, max_depth=3, criterion=Product())
+        levels = make_levels(Fraction(1), 1, given)
+        assert len(levels) == most
+        root = grow(told, make_candidates(view, missing=True), view, levels, 1, given)
+        assert list(map(len, told.asked)) == asked
+        assert taken_paths(root, most) == [(), (1,), (1, 0)][:most]
 
 
 def test_equal_gains_are_taken_as_they_are_found():
@@ -144,18 +166,20 @@ def test_levels_add_up_to_what_labels_leave(amount, depth, budget, weight, part)
     given = options(max_depth=depth, budget=budget, min_weight=weight, leaf_fraction=part)
     levels = make_levels(amount, 1, given)
     assert len(levels) == depth
-    assert sum((level.weight or 0) + level.choice + level.gain for level in levels) == (
-        amount * (1 - part)
-    )
+    assert sum(level.choice + level.gain for level in levels) == amount * (1 - part)
 
 
 def test_decay_and_how_depth_grows_with_rows_times_epsilon():
     levels = make_levels(Fraction(1), 1, options(max_depth=4))
-    assert [levels[k].gain / levels[k + 1].gain for k in range(3)] == [Fraction(4, 3)] * 3
+    assert [levels[k].gain / levels[k + 1].gain for k in range(3)] == [Fraction(8, 7)] * 3
     depths = [len(make_levels(Fraction(1), rows, options())) for rows in (1, 10**3, 10**5, 10**7)]
     assert depths == sorted(depths)
     assert (depths[0], len(set(depths))) == (1, 4)
     assert len(make_levels(math.inf, 10, options())) == topdown.DEEPEST
+    least = Fraction(1, 1000)
+    levels = make_levels(Fraction(1, 10), 10**9, options(), least)
+    assert 1 < len(levels) < len(make_levels(Fraction(1, 10), 10**9, options()))
+    assert levels[-1].gain >= least
 
 
 @pytest.mark.parametrize("bad", [0, -1, math.inf, math.nan, "much", None, 1j])

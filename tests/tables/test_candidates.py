@@ -20,8 +20,8 @@ from privet.tables import (
     Split,
     Thresholds,
     View,
-    losses_of,
 )
+from privet.tables.splits import losses_of
 
 ALARM = 1e-6
 STEPS = 8

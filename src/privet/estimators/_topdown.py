@@ -46,10 +46,10 @@ class TopDownClassifier(PrivateTreeEstimator):
     max_nodes : int, default=512
         Most splits.
     max_depth : int or "auto", default="auto"
-        Most tests on a path. "auto" goes down to where the noise would exceed the rows that a cell
-        has there on average.
+        Most tests on a path. "auto" goes down to where a cell has, on average, rows for eight
+        scales of the noise that its split is chosen with.
     budget : {"decay", "uniform"} or callable, default="decay"
-        What the levels get of the budget for growing: three quarters of what the level above has
+        What the levels get of the budget for growing: seven eighths of what the level above has
         (``published``: half), all the same, or a weight ``budget(level)`` above zero for every
         level from 1 on.
     leaf_fraction : float, default=0.5
@@ -63,12 +63,11 @@ class TopDownClassifier(PrivateTreeEstimator):
         Evenly spaced cuts of a number. By default 31, and 10 (the paper's) with
         ``calibration="published"``.
     min_gain : float, optional
-        Least released gain of a split, in records times impurity. By default half a scale of the
-        gain's noise; with ``calibration="published"`` 0.01 per record of a cell.
+        Least released gain of a split, in records times impurity, from 0 on. By default a split
+        must gain something; with ``calibration="published"`` 0.01 per record of a cell.
     min_weight : float, optional
-        Least part of the rows in a cell that is split, for which a fifth of the budget for growing
-        buys noisy counts. By default none are bought; with ``calibration="published"`` they always
-        are, and the part is 0.1 by ``max_nodes``.
+        Least part of the rows in a cell that is split, by released counts. By default none; with
+        ``calibration="published"`` 0.1 by ``max_nodes``.
     calibration : {"valid", "published"}, default="valid"
         "published" adds the paper's noise and releases the score beside the chosen split. The
         ledger charges what it costs, which is more than ``epsilon``: the fit warns. For "entropy"
@@ -95,10 +94,10 @@ class TopDownClassifier(PrivateTreeEstimator):
 
     Privacy
     -------
-    Releases a noisy count of rows (if needed and not declared), per level one split and one noisy
-    gain for each cell that best-first may want, noisy counts of cells with ``min_weight``, and one
-    label per leaf; ``epsilon``-DP for adding or removing one record, or what ``privacy_`` says if
-    published (docs/proofs/topdown.md).
+    Releases a noisy count of rows (if needed and not declared), per level one split and noisy
+    class counts of its children for each cell that best-first may want, and one label per leaf;
+    ``epsilon``-DP for adding or removing one record, or what ``privacy_`` says if published
+    (docs/proofs/topdown.md).
 
     Examples
     --------
@@ -181,7 +180,7 @@ class TopDownClassifier(PrivateTreeEstimator):
             criterion=_criterion(self.criterion, rows, len(schema.classes), published=published),
             split=self.split,
             thresholds=_whole(thresholds, "n_thresholds", 1, _MOST_THRESHOLDS),
-            min_gain=None if self.min_gain is None else _number(self.min_gain, "min_gain", -1),
+            min_gain=None if self.min_gain is None else _number(self.min_gain, "min_gain", 0),
             min_weight=None if weight is None else _number(weight, "min_weight", 0, 1),
             published=published,
         )
@@ -226,7 +225,9 @@ def _whole(value: Any, name: str, low: int, high: int) -> int:
 
 
 def _number(value: Any, name: str, low: float, high: float = math.inf) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not low < float(value) < high:
+    known = isinstance(value, Real) and not isinstance(value, bool)
+    # A number without an upper limit may be the lower one.
+    if not known or not (low < float(value) < high or float(value) == low < high == math.inf):
         limit = f"above {low} and below {high}" if high < math.inf else "a finite number from 0 on"
         raise BudgetError(f"{name} must be {limit}")
     return float(value)

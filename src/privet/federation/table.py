@@ -29,6 +29,7 @@ from privet.errors import BudgetError, BudgetExceeded, FederationError, PrivetEr
 from privet.federation.parties import Link, LocalLink, Lost, Party
 from privet.privacy import (
     MOST_OPTIONS,
+    SMALLEST_RATE,
     Budget,
     DiscreteLaplace,
     LaplaceShare,
@@ -47,7 +48,7 @@ from privet.privacy import (
 )
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables import Multiway, Split, View, list_candidates, losses_of
+from privet.tables import Multiway, Split, View, gains_of, list_candidates
 
 PROTOCOLS = ("noisy-counts", "local-rnm", "secure-sum")
 #: Part of a selection's budget for proposals; the counts of the proposals have the rest.
@@ -126,6 +127,8 @@ class FederatedTable:
             sealed = [given for _, given in self._lines.ask_all("seal", check=_is_sealed) if given]
             self._lines.ask_all("unseal", sealed[0] if sealed else {})
         self.ledger = Ledger(Budget(float("inf")))
+        #: A question must have so much: shares of noise are drawn from tables of a limited size.
+        self.least_amount = SMALLEST_RATE if protocol == "secure-sum" else Fraction(0)
         #: Who left while a sum or a choice was made, so that it was paid again.
         self._missed: set[str] = set()
 
@@ -414,12 +417,6 @@ class FederatedCells:
             candidates, criterion, amount, allowed, "choose_splits", (allowed,), {"flip": flip}
         )
 
-    def noisy_gains(
-        self, splits: Sequence[Split], criterion: Criterion, amount: Amount
-    ) -> Released:
-        """Return how good released splits are, computed from noisy class counts."""
-        return Released(self._gains(splits, criterion, exact(amount)))
-
     # How splits are chosen
 
     def _choose(
@@ -470,7 +467,13 @@ class FederatedCells:
             splits = [proposals[cell][turn] for cell in mine]
             # Every proposal of a cell is counted, one after the other: they share the cell's rest.
             each = [rest / len(proposals[cell]) for cell in mine]
-            gains = self.take(np.array(mine))._gains(splits, criterion, each)
+            children = self.take(np.array(mine)).split(splits)
+            paid = [
+                one
+                for one, split in zip(each, splits, strict=True)
+                for _ in range(split.n_children)
+            ]
+            gains = gains_of(children.noisy_class_counts(paid), splits, criterion)
             for cell, split, gain in zip(mine, splits, gains.tolist(), strict=True):
                 if turn == 0 or gain > best[cell][0]:
                     best[cell] = (gain, split)
@@ -535,8 +538,10 @@ class FederatedCells:
         for feature in features:
             parts = self.partition(self.schema.names[feature])
             counts = np.asarray(parts.noisy_class_counts(amount / len(features)))
-            counts = np.maximum(counts.reshape(len(self), -1, classes), 0)
-            found = losses_of(candidates, feature, counts, criterion, range(len(self)), self._view)
+            counts = counts.reshape(len(self), -1, classes)
+            children = candidates.children(feature, counts, range(len(self)), self._view)
+            # No child has fewer than no records; cells may, so that their noise cancels in sums.
+            found = criterion.losses(np.maximum(children, 0)).sum(axis=2)
             found = np.where(allowed[:, feature, None], found, np.iinfo(np.int64).max)
             losses.append(found)
             owners += [(feature, option) for option in range(found.shape[1])]
@@ -544,18 +549,6 @@ class FederatedCells:
         return [
             candidates.split(*owners[place], cell, self._view) for cell, place in enumerate(best)
         ]
-
-    def _gains(
-        self, splits: Sequence[Split], criterion: Criterion, amount: Amounts
-    ) -> NDArray[np.int64]:
-        children = self.split(splits)
-        sizes = [split.n_children for split in splits]
-        if isinstance(amount, Sequence):
-            amount = [each for each, size in zip(amount, sizes, strict=True) for _ in range(size)]
-        counts = np.maximum(np.asarray(children.noisy_class_counts(amount)), 0)
-        first = np.cumsum([0, *sizes])[:-1]
-        whole = criterion.losses(np.add.reduceat(counts, first, axis=0))
-        return np.asarray(whole - np.add.reduceat(criterion.losses(counts), first))
 
     def _are_splits(self, answer: Any) -> bool:
         try:

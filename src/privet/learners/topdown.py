@@ -3,7 +3,8 @@
 The leaf whose split gains most is split next. All cells of a level are disjoint, so they are asked
 at once, and the order is found afterwards among released gains: a tree takes as many rounds as it
 has levels. A count gain, records times impurity before less after, is the paper's w J times the
-rows: it needs no weight. ``published`` adds the paper's own noise, which releases the winner's
+rows: it needs no weight. It is computed from noisy class counts of the children, which say how many
+records they have as well. ``published`` adds the paper's own noise, which releases the winner's
 score and costs more than the paper says (:func:`published_cost`). Proof:
 ``docs/proofs/topdown.md``.
 """
@@ -41,6 +42,7 @@ from privet.tables import (
     Sketch,
     Split,
     View,
+    gains_of,
     list_candidates,
 )
 from privet.tree import Tree
@@ -49,12 +51,12 @@ from privet.tree import Tree
 PAPER_THRESHOLDS, THRESHOLDS = 10, 31
 #: The paper's rules: least gain per record of a cell, and least weight times the nodes.
 PAPER_GAIN, PAPER_ERROR = Fraction(1, 100), 0.1
-#: Parts of a level's budget for the gains, and for counts if there is a least weight.
-GAIN_SHARE, WEIGHT_SHARE = Fraction(1, 3), Fraction(1, 5)
+#: Part of a level's budget for the class counts of which gains are made.
+GAIN_SHARE = Fraction(1, 8)
 #: What a level has of the level above it: the paper's, and ours, which reaches deeper.
-PAPER_DECAY, DECAY = Fraction(1, 2), Fraction(3, 4)
-#: A gain is taken for real if it exceeds so many scales of its noise.
-CLEAR = Fraction(1, 2)
+PAPER_DECAY, DECAY = Fraction(1, 2), Fraction(7, 8)
+#: Rows of a cell of the last level, on average, in scales of the choice's noise.
+ROOM = 8
 #: No tree is deeper.
 DEEPEST = 64
 
@@ -77,11 +79,11 @@ class Options:
 
 @dataclass(frozen=True)
 class Level:
-    """What one cell of a level is charged for each question."""
+    """What one cell of a level is charged for its split and its gain; as published, its weight."""
 
-    weight: Amount | None
     choice: Amount
     gain: Amount
+    weight: Amount | None = None
 
 
 @dataclass(eq=False)
@@ -100,15 +102,29 @@ class Asked:
 def learn(table: PrivateTable, *, n_rows: int | None, options: Options) -> Tree:
     """Learn a tree for what is left of a table's budget."""
     amount, view = table.ledger.left, make_view(table.schema, options.thresholds)
-    if n_rows is None and (options.max_depth is None or options.min_weight is not None):
-        counting = amount * COUNT_SHARE
-        amount = less(amount, counting)
+    candidates, least = make_candidates(view, missing=True), table.least_amount
+    counted = n_rows is None and (options.max_depth is None or options.min_weight is not None)
+    counting = amount * COUNT_SHARE if counted else Fraction(0)
+    rest = less(amount, counting)
+    # What is too little is refused before the count is bought.
+    check_amounts([counting] if counted else [], make_levels(rest, 1, options, least), least)
+    if counted:
         n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
-    candidates, rows = make_candidates(view, missing=True), n_rows or 1
-    levels = make_levels(amount, rows, options)
+    rows = n_rows or 1
+    levels = make_levels(rest, rows, options, least)
     root = grow(table.root(view), candidates, view, levels, rows, options)
     labels = _leaves(root, table, view, options).choose_labels(table.ledger.left)
     return _tree(root, labels, table, view, options)
+
+
+def check_amounts(others: list[Amount], levels: list[Level], least: Amount) -> None:
+    """Raise if a table cannot answer for so little."""
+    amounts = [*others, *(each for level in levels for each in (level.choice, level.gain))]
+    if min(amounts) < least:
+        raise BudgetError(
+            "the budget is too small to share its noise among parties: a question of this tree "
+            f"would have less than {float(least):g}; give a larger epsilon or a smaller max_depth"
+        )
 
 
 def learn_published(table: PrivateTable, *, amount: Amount, n_rows: int, options: Options) -> Tree:
@@ -134,12 +150,14 @@ def grow(
     """Ask level by level for splits and gains, as long as best-first could want them."""
     root = Asked()
     row = [root]
+    #: What is known of the records in each cell of the row; of the root as published, all of them.
+    weights = np.array([n_rows])
     offered = list_candidates(candidates, view)
     for depth, level in enumerate(levels):
-        weights = None
         if level.weight is not None and depth > 0:
             weights = np.asarray(cells.noisy_counts(level.weight))
-            heavy = np.flatnonzero(weights >= (options.min_weight or 0) * n_rows)
+        if options.min_weight is not None and depth > 0:
+            heavy = np.flatnonzero(weights >= options.min_weight * n_rows)
             cells, weights = cells.take(heavy), weights[heavy]
             row = [row[place] for place in heavy]
         if not row:
@@ -149,24 +167,32 @@ def grow(
             best = noisy.argmax(axis=1)
             splits = [_nth(candidates, offered[place], view) for place in best.tolist()]
             gains = noisy.max(axis=1)
+            children = cells.split(splits)
         else:
             splits = cells.choose_best(
                 candidates, options.criterion, level.choice, how=options.split
             )
-            gains = cells.noisy_gains(splits, options.criterion, level.gain)
-        limits = _limits(level, weights, n_rows, options)
+            children = cells.split(splits)
+            counts = children.noisy_class_counts(level.gain)
+            gains = gains_of(counts, splits, options.criterion)
+        limits = _limits(weights, options)
         for place, node in enumerate(row):
             node.split, node.gain = splits[place], int(gains[place])
             node.worth = node.gain > limits[min(place, len(limits) - 1)]
-        wanted = set(best_first(root, options.max_nodes))
-        open_places = [place for place, node in enumerate(row) if node in wanted]
-        if not open_places:
+        order = best_first(root, options.max_nodes)
+        wanted = set(order)
+        parents = [place for place, node in enumerate(row) if node in wanted]
+        for place in parents:
+            row[place].children = (Asked(), Asked())
+        if len(order) == options.max_nodes:  # what is below the last one cannot be taken
+            parents = [place for place in parents if row[place] is not order[-1]]
+        if not parents:
             break
-        cells = cells.take(np.array(open_places)).split([splits[place] for place in open_places])
-        parents = [row[place] for place in open_places]
-        for node in parents:
-            node.children = (Asked(), Asked())
-        row = [child for node in parents for child in node.children]
+        below = np.array([2 * place + side for place in parents for side in (0, 1)])
+        cells = children.take(below)
+        if not options.published:
+            weights = np.asarray(counts.sum(axis=1))[below]
+        row = [child for place in parents for child in row[place].children]
     return root
 
 
@@ -190,21 +216,28 @@ def best_first(root: Asked, most: int) -> list[Asked]:
     return order
 
 
-def make_levels(amount: Amount, n_rows: int, options: Options) -> list[Level]:
-    """Share what the tree's levels cost, by public numbers."""
+def make_levels(
+    amount: Amount, n_rows: int, options: Options, least: Amount = Fraction(0)
+) -> list[Level]:
+    """Share what the tree's levels cost, by public numbers.
+
+    A depth that is not given ends before an answer would have less than ``least``.
+    """
     growing = amount if amount == math.inf else amount * (1 - options.leaf_fraction)
-    depth = options.max_depth or _deepest(growing, n_rows, options)
-    return [_level(growing * share, options) for share in _shares(depth, options)]
+    depth = options.max_depth or _deepest(growing, n_rows, options, least)
+    # A tree is not deeper than it has splits.
+    shares = _shares(min(depth, options.max_nodes), options)
+    return [_level(growing * share) for share in shares]
 
 
-def _deepest(growing: Amount, n_rows: int, options: Options) -> int:
-    """Return the last level whose noise is below the rows that a cell has there on average."""
+def _deepest(growing: Amount, n_rows: int, options: Options, least: Amount) -> int:
+    """Return the last level where cells have room for the noise of choices, on average."""
     if growing == math.inf:
         return DEEPEST
     spread = Fraction(options.criterion.spread, options.criterion.scale)
     for depth in range(2, DEEPEST + 1):
-        last = _level(growing * _shares(depth, options)[-1], options)
-        if spread / last.gain > Fraction(n_rows, 2 ** (depth - 1)):
+        last = _level(growing * _shares(depth, options)[-1])
+        if ROOM * spread / last.choice > Fraction(n_rows, 2 ** (depth - 1)) or last.gain < least:
             return depth - 1
     return DEEPEST
 
@@ -228,17 +261,13 @@ def check_budget(options: Options) -> None:
 
 def _weight(found: object) -> Fraction:
     if isinstance(found, int | float | Fraction | np.number) and 0 < found < math.inf:
-        return Fraction(float(found))
+        return Fraction(found) if isinstance(found, int) else Fraction(float(found))
     raise BudgetError("budget must give every level from 1 on a positive weight")
 
 
-def _level(amount: Amount, options: Options) -> Level:
+def _level(amount: Amount) -> Level:
     gain = amount * GAIN_SHARE
-    choice = less(amount, gain)
-    if options.min_weight is None:
-        return Level(None, choice, gain)
-    weight = amount * WEIGHT_SHARE
-    return Level(weight, less(choice, weight), gain)
+    return Level(less(amount, gain), gain)
 
 
 def published_levels(schema: Schema, n_rows: int, amount: Amount, options: Options) -> list[Level]:
@@ -253,7 +282,7 @@ def published_levels(schema: Schema, n_rows: int, amount: Amount, options: Optio
         depth = len(levels) + 1
         alpha = growing * _published_share(depth, options)
         half = alpha / 2
-        level = Level(half, half, (alpha if depth == 1 else half) * per_alpha)
+        level = Level(half, (alpha if depth == 1 else half) * per_alpha, half)
         noise = number * spread / level.gain
         if options.max_depth is None and depth > 1 and noise > n_rows:
             break
@@ -288,19 +317,12 @@ def _paper_sensitivity(criterion: Criterion, n_rows: int) -> Fraction:
     return Fraction(10)
 
 
-def _limits(
-    level: Level, weights: NDArray[np.int64] | None, n_rows: int, options: Options
-) -> list[Fraction]:
+def _limits(weights: NDArray[np.int64], options: Options) -> list[Fraction]:
     """Return what the gains of a level must exceed, for each cell or for all."""
     unit = options.criterion.scale
-    if options.min_gain is not None:
-        return [Fraction(options.min_gain) * unit]
-    if options.published:
-        rows = [n_rows] if weights is None else weights.tolist()
-        return [PAPER_GAIN * max(count, 0) * unit for count in rows]
-    if level.gain == math.inf:
-        return [Fraction(0)]
-    return [CLEAR * options.criterion.spread / Fraction(level.gain)]
+    if options.published and options.min_gain is None:
+        return [PAPER_GAIN * max(count, 0) * unit for count in weights.tolist()]
+    return [Fraction(options.min_gain or 0) * unit]
 
 
 def make_view(schema: Schema, thresholds: int) -> View:

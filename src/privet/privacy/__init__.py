@@ -31,6 +31,7 @@ from privet.privacy.mechanisms import (
     spread_of,
 )
 from privet.privacy.noise import SEEDED, Noise, SecureNoise, SeededNoise, noise_of
+from privet.privacy.polya import SMALLEST_RATE
 from privet.privacy.quantiles import (
     JointQuantiles,
     Quantiles,
@@ -47,6 +48,7 @@ __all__ = [
     "MOST_OPTIONS",
     "REPLACE_ONE_FACTOR",
     "SEEDED",
+    "SMALLEST_RATE",
     "Ballot",
     "Budget",
     "Coins",

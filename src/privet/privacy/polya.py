@@ -25,7 +25,7 @@ from privet.errors import BudgetError
 #: Digits of the first table; they double until an answer is certain.
 _DIGITS = 48
 #: A smaller rate would need a table of more than about five million entries.
-_SMALLEST_RATE = Fraction(1, 100_000)
+SMALLEST_RATE = Fraction(1, 100_000)
 
 
 class Bits(Protocol):
@@ -37,7 +37,7 @@ class Bits(Protocol):
 
 def check_rate(rate: Fraction) -> None:
     """Raise if noise of a rate cannot be shared."""
-    if rate < _SMALLEST_RATE:
+    if rate < SMALLEST_RATE:
         raise BudgetError("the budget is too small to share its noise among parties")
 
 

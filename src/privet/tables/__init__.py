@@ -12,8 +12,8 @@ from privet.tables.splits import (
     Sketch,
     Split,
     Thresholds,
+    gains_of,
     list_candidates,
-    losses_of,
 )
 from privet.tables.table import Cells, Gradients, PrivateTable, Scores, pull_deviation
 from privet.tables.views import View
@@ -37,7 +37,7 @@ __all__ = [
     "Thresholds",
     "View",
     "check_sizes",
+    "gains_of",
     "list_candidates",
-    "losses_of",
     "pull_deviation",
 ]

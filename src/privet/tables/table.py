@@ -16,6 +16,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
@@ -152,6 +153,8 @@ class PrivateTable:
         self.leaks = leaks_of(schema, budget, random_state)
         #: Whether the ledger covers all that left; no budget pays for the leaking questions.
         self.covered = True
+        #: A question must have so much: anything.
+        self.least_amount = Fraction(0)
         for reason in self.leaks:
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=2)
         _rooms[self] = _Room(MemoryEngine(features, target, schema), noise_of(random_state))
@@ -785,50 +788,12 @@ class Cells:
                 chosen.append(candidates.split(feature, option, len(chosen), view))
         return chosen
 
-    def noisy_gains(
-        self, splits: Sequence[Split], criterion: Criterion, amount: Amount
-    ) -> Released:
-        """Return by how much a released split lowers each cell's loss, with noise.
-
-        Parameters
-        ----------
-        splits : sequence of Split, one per cell
-        criterion : Criterion
-            What is lowered, in units of ``1 / criterion.scale``.
-        amount : amount
-            What it may cost: epsilon, or rho if the budget is one of zCDP.
-
-        Privacy
-        -------
-        One integer per cell, which a record changes by at most the criterion's spread, up or down.
-        Discrete Laplace noise (pure budgets) or discrete Gaussian noise (zCDP budgets); costs the
-        amount (docs/proofs/topdown.md).
-        """
-        steps = self._target_steps(criterion)
-        if not len(self) and not splits:
-            return Released(np.zeros(0, dtype=np.int64))
-        below = _assignments[self.split(splits)]
-        spread = criterion.spread
-        mechanism = noise_for(self._budget, exact(amount), l1=spread, squared_l2=spread**2)
-        self._charge([mechanism], f"how good a split is ({criterion.name})")
-        room = _rooms[self._table]
-        counts: NDArray[Any] = (
-            room.engine.class_counts(below)
-            if steps is None
-            else room.engine.target_counts(below, steps)
-        )
-        counts = _statistics(counts, criterion)
-        first = np.cumsum([0, *(split.n_children for split in splits)])[:-1]
-        whole = criterion.losses(np.add.reduceat(counts, first, axis=0))
-        gains = whole - np.add.reduceat(criterion.losses(counts), first)
-        return mechanism.release(Exact(gains), room.noise)
-
     def noisy_candidate_gains(
         self, candidates: Candidates, criterion: Criterion, amount: Amount
     ) -> Released:
         """Return by how much every candidate lowers each cell's loss, with noise.
 
-        As :meth:`noisy_gains`, of shape (cells, candidates) in the order of
+        In units of ``1 / criterion.scale``, of shape (cells, candidates) in the order of
         :func:`~privet.tables.list_candidates`.
 
         Privacy
