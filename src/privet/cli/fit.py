@@ -221,7 +221,7 @@ def fit(
     ] = None,
     min_gain: Annotated[
         float | None,
-        typer.Option(help="topdown: least gain of a split, in records. [default: by its noise]"),
+        typer.Option(help="topdown: least gain of a split, in records. [default: 0]"),
     ] = None,
     min_weight: Annotated[
         float | None,
