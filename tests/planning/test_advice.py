@@ -12,7 +12,7 @@ from privet.federation import FederatedTable, Party
 from privet.learners import topdown
 from privet.planning import PlanError, federated, label_loss, make_plan, protocols
 from privet.planning.advice import LABEL_ERROR
-from privet.planning.protocols import GAIN_SLOPE
+from privet.planning.protocols import gain_slope
 from privet.privacy import Budget
 from privet.tables import Split, list_candidates
 
@@ -125,18 +125,29 @@ def test_noise_of_choices_among_parties():
         assert max(behind) == pytest.approx(said, rel=0.06)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, 3, 5, 6, 10, 50])
 def test_the_slope_of_a_gain(classes):
-    rng = np.random.default_rng(classes)
-    share = rng.dirichlet([0.1] * 2 * classes, 50_000).reshape(-1, 2, classes) + 1e-9
+    """No table is steeper; a pure node with a small child is as steep."""
+    rng, bound = np.random.default_rng(classes), gain_slope(classes)
 
     def slopes(counts):
         p = counts / counts.sum(axis=-1, keepdims=True)
         return 1 - 2 * p + (p**2).sum(axis=-1, keepdims=True)
 
-    found = slopes(share.sum(axis=1, keepdims=True)) - slopes(share)
-    steepest = np.sqrt((found**2).sum(axis=(1, 2))).max()
-    assert 0.95 * GAIN_SLOPE < steepest <= GAIN_SLOPE * 1.0001
+    def length(children):
+        found = slopes(children.sum(axis=1, keepdims=True)) - slopes(children)
+        return np.sqrt((found**2).sum(axis=(1, 2))).max()
+
+    for evenness in (0.02, 0.1, 1.0, 20.0):
+        for other in (0.02, 0.1, 1.0, 20.0):
+            sides = [rng.dirichlet([each] * classes, 2000) for each in (evenness, other)]
+            parts = np.stack([rng.random(2000) ** 6, np.ones(2000)], axis=1)
+            assert length(np.stack(sides, axis=1) * parts[..., None] + 1e-9) <= bound * 1.0001
+    pure = np.eye(classes)[0] * 1e9
+    of_one, of_all = np.eye(classes)[1], np.arange(classes) > 0
+    steepest = [length(np.array([[pure, child]]) + 1e-6) for child in (of_one, of_all)]
+    assert max(steepest) == pytest.approx(bound, rel=1e-3)
+    assert steepest[0] == pytest.approx(math.sqrt(8), rel=1e-3)
 
 
 def test_the_librarys_labels_lose_what_the_plan_says():

@@ -74,8 +74,8 @@ def sum_tail(draws: int, threshold: Any) -> Any:
     place = np.log(middle) + width * STEPS
     normal = log_ndtr(-x * np.sqrt(draws / 2) * np.exp(-place / 2))
     tail = (np.exp(_log_gamma_law(draws, place) + normal) * width).sum(axis=-1)
-    width = 1 / math.sqrt(draws)
-    tail /= (np.exp(_log_gamma_law(draws, width * STEPS)) * width).sum()
+    step = 1 / math.sqrt(draws)
+    tail /= (np.exp(_log_gamma_law(draws, step * STEPS)) * step).sum()
     return tail if tail.ndim else float(tail)
 
 
