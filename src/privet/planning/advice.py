@@ -235,10 +235,10 @@ def make_plan(
     Examples
     --------
     >>> plan = make_plan(20_000, 1.0, numbers=6, categories=[8, 16], parties=4)
-    >>> f"TopDownClassifier(epsilon=1, max_depth={plan.depth})"
-    'TopDownClassifier(epsilon=1, max_depth=4)'
-    >>> plan.winner, plan.depths["LocalRNM"] < plan.depth == plan.depths["single machine"]
-    ('secure sum', True)
+    >>> plan.estimator, plan.winner
+    ('TopDownClassifier', 'secure sum')
+    >>> plan.depths["LocalRNM"] < plan.depth == plan.depths["single machine"]
+    True
     """
     rows = whole(rows, "rows", advice="say how many records you expect", most=MAX_ROWS)
     epsilon = positive(epsilon, "epsilon", "a usual budget is between 0.1 and 10")
