@@ -17,6 +17,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -197,14 +198,22 @@ class GiniChords(LeastLines):
         Its own class's chord rises by its height at 1, the others' by theirs at 0; classes whose
         chords begin at shares that sum up to 1 or more cannot be in one region.
         """
-        best = [0] * self._bends[-1]  # by other classes, for what their chords' beginnings sum to
-        for _ in range(int(self.classes) - 1):
-            best = [
-                max(best[room - low] + none for low, _, none in self._chords if low <= room)
-                for room in range(len(best))
-            ]
-        most = max(one + best[-1 - low] for low, one, _ in self._chords)
-        return most // (self._unit * self._alike)
+        return _most_rise(self)
+
+
+@lru_cache
+def _most_rise(gini: GiniChords) -> int:
+    """Return the spread, which takes steps as the square of the classes: once for each number."""
+    chords = gini._chords
+    # what other classes rise by, for what their chords' beginnings sum up to at most
+    best = np.zeros(gini._bends[-1], dtype=np.int64)
+    for _ in range(int(gini.classes) - 1):
+        before = best
+        best = before.copy()  # the first chord begins at 0, and has height 0 there
+        for low, _, none in chords[1:]:
+            np.maximum(best[low:], before[:-low] + none, out=best[low:])
+    most = max(one + int(best[-1 - low]) for low, one, _ in chords)
+    return most // (gini._unit * gini._alike)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from privet import Numeric, Schema
+from privet import Categorical, Numeric, Schema
 from privet.datasets import PATIENTS
 from privet.planning import make_plan
 
@@ -74,6 +74,65 @@ def test_a_schema_gives_features_and_classes(call, tmp_path):
     assert plain["classes"] == len(PATIENTS.classes)
 
 
+def test_a_schema_may_have_a_category_with_one_value(call, tmp_path):
+    schema = Schema(
+        {"x": Numeric(0, 1), "site": Categorical(["here"])}, target="y", classes=["a", "b"]
+    )
+    schema.to_toml(tmp_path / "schema.toml")
+    for parties in (1, 3):
+        code, out, _ = call(
+            "--rows", 1000, "--epsilon", 1, "--schema", tmp_path / "schema.toml",
+            "--parties", parties, "--json",
+        )  # fmt: skip
+        assert code == 0
+        assert json.loads(out)["features"] == 2
+
+
+@pytest.mark.parametrize(
+    "more", [["--features", 10], ["--classes", 2], ["--categories", "3"], ["--categories", ""]]
+)
+def test_a_schema_beside_what_it_says_is_refused(call, tmp_path, more):
+    """It was taken, and the rest left unread."""
+    PATIENTS.to_toml(tmp_path / "schema.toml")
+    code, out, error = call(
+        "--rows", 1000, "--epsilon", 1, "--schema", tmp_path / "schema.toml", *more
+    )
+    assert (code, out) == (2, "")
+    assert "leave out --schema" in error
+
+
+def test_each_plan_names_its_estimator_and_its_shares(call):
+    _, alone, _ = call("--rows", 20_000, "--epsilon", 1)
+    _, apart, _ = call("--rows", 20_000, "--epsilon", 1, "--parties", 4)
+    for out, plan in ((alone, make_plan(20_000, 1.0)), (apart, make_plan(20_000, 1.0, parties=4))):
+        assert out.startswith(plan.estimator)
+        assert f"The plan is for {plan.estimator}: {plan.sharing}." in out
+        assert "their losses do not compare" in out
+    assert "TopDownClassifier on a single machine" in apart
+
+
+def test_a_tree_with_more_splits_than_by_default(call):
+    given = ("--rows", 10**8, "--epsilon", 100, "--parties", 4)
+    _, out, _ = call(*given)
+    assert "stops after 512 splits" in out
+    assert "depth 10 has 1,023 splits: give max_nodes=1023" in out
+    _, out, _ = call(*given, "--max-depth", 9)
+    assert "give max_nodes" not in out
+
+
+def test_a_large_tolerance(call):
+    code, out, _ = call("--rows", 1, "--epsilon", 0.001, "--tolerance", 0.5)
+    assert code == 0
+    assert "No split is affordable" in out
+    assert "yes" not in out
+
+
+def test_a_huge_budget(call):
+    code, out, _ = call("--rows", 2_000_000_000, "--epsilon", "1.7e308")
+    assert code == 0
+    assert "Up to 2,000,000,000 leaves" in out
+
+
 def test_nothing_is_affordable(call):
     code, out, _ = call("--rows", 3, "--epsilon", 0.00001, "--parties", 9)
     assert code == 0
@@ -95,7 +154,8 @@ def test_nothing_is_affordable(call):
         (["--rows", 10, "--epsilon", 1, "--classes", 1], "classes must be at least 2"),
         (["--rows", 10, "--epsilon", 1, "--features", 0], "a tree needs a feature"),
         (["--rows", 10, "--epsilon", 1, "--categories", "2;5"], "with commas between"),
-        (["--rows", 10, "--epsilon", 1, "--categories", "1"], "categories must be at least 2"),
+        (["--rows", 10, "--epsilon", 1, "--categories", "0"], "categories must be at least 1"),
+        (["--rows", 9, "--epsilon", 1, "--parties", 2, "--bins", 1025], "bins must be at most"),
         (["--rows", 10, "--epsilon", 1, "--max-depth", 99], "at most 30"),
         (["--rows", 10, "--epsilon", 1, "--parties", 2, "--honest", 3], "more honest parties"),
         (["--rows", 10, "--epsilon", 1, "--schema", "nowhere.toml"], "nowhere.toml"),

@@ -22,6 +22,7 @@ from privet.criteria import (
     Gini,
     GiniChords,
     Max,
+    _most_rise,
 )
 from privet.errors import BudgetError
 
@@ -126,6 +127,22 @@ class TestExactCriteria:
                 counts = np.array([first, whole - first, *[0] * (classes - 2)]) * 60
                 exact = Gini().losses(counts) / Gini.scale
                 assert criterion.losses(counts) / criterion.scale == pytest.approx(exact)
+
+    @pytest.mark.parametrize("classes", [1, 2, 3, 8, 40])
+    def test_the_spread_of_chords_is_the_most_over_all_rooms(self, classes):
+        """Room by room, as the docstring says it; and once for each number of classes."""
+        criterion = GiniChords(classes)
+        chords, best = criterion._chords, [0] * criterion._bends[-1]
+        for _ in range(classes - 1):
+            best = [
+                max(best[room - low] + none for low, _, none in chords if low <= room)
+                for room in range(len(best))
+            ]
+        most = max(one + best[-1 - low] for low, one, _ in chords)
+        assert criterion.spread == most // (criterion._unit * criterion._alike)
+        found = _most_rise.cache_info().misses
+        assert GiniChords(classes).spread == criterion.spread
+        assert _most_rise.cache_info().misses == found
 
     @pytest.mark.parametrize("classes", [2, 3, 4, 5, 7])
     def test_the_spread_of_chords_is_attained(self, generator, classes):

@@ -7,12 +7,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privet import Numeric, PrivateTable, PrivateTreeClassifier, Schema, TopDownClassifier
+from privet import (
+    Numeric,
+    PrivateTable,
+    PrivateTreeClassifier,
+    PrivaTreeClassifier,
+    Schema,
+    TopDownClassifier,
+)
+from privet.criteria import GiniChords, _most_rise
+from privet.errors import BudgetError
 from privet.federation import FederatedTable, Party
-from privet.learners import topdown
+from privet.learners import privatree, topdown
 from privet.planning import PlanError, federated, label_loss, make_plan, protocols
-from privet.planning.advice import LABEL_ERROR
-from privet.planning.protocols import GAIN_SLOPE
+from privet.planning.advice import BINS, DEEPEST_APART, LABEL_ERROR, MOST_BINS
+from privet.planning.protocols import gain_slope
 from privet.privacy import Budget
 from privet.tables import Split, list_candidates
 
@@ -125,18 +134,29 @@ def test_noise_of_choices_among_parties():
         assert max(behind) == pytest.approx(said, rel=0.06)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, 3, 5, 6, 10, 50])
 def test_the_slope_of_a_gain(classes):
-    rng = np.random.default_rng(classes)
-    share = rng.dirichlet([0.1] * 2 * classes, 50_000).reshape(-1, 2, classes) + 1e-9
+    """No table is steeper; a pure node with a small child is as steep."""
+    rng, bound = np.random.default_rng(classes), gain_slope(classes)
 
     def slopes(counts):
         p = counts / counts.sum(axis=-1, keepdims=True)
         return 1 - 2 * p + (p**2).sum(axis=-1, keepdims=True)
 
-    found = slopes(share.sum(axis=1, keepdims=True)) - slopes(share)
-    steepest = np.sqrt((found**2).sum(axis=(1, 2))).max()
-    assert 0.95 * GAIN_SLOPE < steepest <= GAIN_SLOPE * 1.0001
+    def length(children):
+        found = slopes(children.sum(axis=1, keepdims=True)) - slopes(children)
+        return np.sqrt((found**2).sum(axis=(1, 2))).max()
+
+    for evenness in (0.02, 0.1, 1.0, 20.0):
+        for other in (0.02, 0.1, 1.0, 20.0):
+            sides = [rng.dirichlet([each] * classes, 2000) for each in (evenness, other)]
+            parts = np.stack([rng.random(2000) ** 6, np.ones(2000)], axis=1)
+            assert length(np.stack(sides, axis=1) * parts[..., None] + 1e-9) <= bound * 1.0001
+    pure = np.eye(classes)[0] * 1e9
+    of_one, of_all = np.eye(classes)[1], np.arange(classes) > 0
+    steepest = [length(np.array([[pure, child]]) + 1e-6) for child in (of_one, of_all)]
+    assert max(steepest) == pytest.approx(bound, rel=1e-3)
+    assert steepest[0] == pytest.approx(math.sqrt(8), rel=1e-3)
 
 
 def test_the_librarys_labels_lose_what_the_plan_says():
@@ -222,6 +242,101 @@ def test_the_plan_has_the_estimators_defaults():
     assert federated.make_options(federated.BINS) == options
 
 
+SMALL = Schema({"a": Numeric(0, 1), "b": Numeric(0, 1)}, target="y", classes=[0, 1])
+
+
+@pytest.mark.parametrize("depth", [2, 8])
+def test_the_plan_for_one_machine_is_what_the_learner_pays(depth):
+    plan = make_plan(4000, 1.0, numbers=2)
+    said = plan.levels["single machine"][depth - 1]
+    model = PrivaTreeClassifier(epsilon=1.0, binning="uniform", max_depth=depth)
+    options = model._check_parameters(SMALL)["options"]
+    paid = privatree.make_plan(SMALL, 4000, Fraction(1), options)
+    assert plan.estimator == 'PrivaTreeClassifier(binning="uniform")'
+    assert said.label_epsilon == pytest.approx(float(paid.leaf), rel=1e-6)
+    assert said.split_epsilons == pytest.approx([float(paid.node)] * depth)
+    assert (paid.quantile, paid.bins) == (None, BINS)
+
+
+def test_plans_say_whose_trees_they_are_and_how_they_share():
+    """One machine and "single machine" among parties are different things."""
+    alone, apart = make_plan(20_000, 1.0), make_plan(20_000, 1.0, parties=4)
+    assert alone.levels["single machine"] != apart.levels["single machine"]
+    assert alone.estimator.startswith("PrivaTreeClassifier")
+    assert "levels share the rest equally" in alone.sharing
+    assert apart.estimator == "TopDownClassifier"
+    assert f"a level {topdown.DECAY} of what the level above" in apart.sharing
+    assert f"gains {topdown.GAIN_SHARE} of a level" in apart.sharing
+    first, second, *_ = apart.levels["single machine"][4].split_epsilons
+    assert second / first == pytest.approx(float(topdown.DECAY))
+
+
+def test_more_bins_and_splits_than_the_estimators_take_are_not_planned():
+    TopDownClassifier(n_thresholds=MOST_BINS - 1)._check_parameters(SMALL)
+    PrivaTreeClassifier(max_bins=MOST_BINS)._check_parameters(SMALL)
+    TopDownClassifier(max_nodes=2**DEEPEST_APART - 1)._check_parameters(SMALL)
+    for model in (
+        TopDownClassifier(n_thresholds=MOST_BINS),
+        PrivaTreeClassifier(max_bins=MOST_BINS + 1),
+        TopDownClassifier(max_nodes=2 ** (DEEPEST_APART + 1) - 1),
+    ):
+        with pytest.raises(BudgetError, match=r"from|between"):
+            model._check_parameters(SMALL)
+
+
+def test_a_tree_that_the_default_cannot_fill_is_told():
+    plan = make_plan(10**8, 100.0, parties=4, max_depth=DEEPEST_APART)
+    assert 2**plan.depth - 1 > plan.max_nodes == TopDownClassifier().max_nodes
+    assert make_plan(10**8, 100.0).max_nodes is None
+
+
+@pytest.mark.parametrize("parties", [1, 3])
+@pytest.mark.parametrize("tolerance", [0.5, 0.999])
+def test_a_large_tolerance_does_not_make_every_tree_affordable(parties, tolerance):
+    """A loss is cut at that of a guess, 0.5; compared after that, depth 10 was affordable."""
+    plan = make_plan(1, 0.001, tolerance=tolerance, parties=parties)
+    assert plan.depth == plan.affordable_leaves == 0
+    assert not any(level.affordable for levels in plan.levels.values() for level in levels)
+    loose, strict = (make_plan(10_000, 1.0, parties=parties, tolerance=t) for t in (0.6, 0.4))
+    assert max(strict.depths.values()) < 10 > max(loose.depths.values())
+    for name, levels in loose.levels.items():
+        assert all(level.affordable == (level.uncapped <= 0.6) for level in levels)
+        assert loose.depths[name] >= strict.depths[name]
+
+
+@pytest.mark.parametrize("parties", [1, 3])
+@pytest.mark.parametrize("epsilon", [100.0, 1e100, 1.7e308])
+def test_huge_budgets(parties, epsilon):
+    plan = make_plan(2 * 10**9, epsilon, parties=parties)
+    assert plan.depth == 10
+    assert plan.affordable_leaves == 2 * 10**9  # not more than there are rows
+    assert plan.advantage is None if parties == 1 else plan.advantage > 1
+
+
+def test_tiny_budgets():
+    assert make_plan(100, 1e-100, parties=3).depth == 0
+    with pytest.raises(PlanError, match="epsilon must be at least 1e-100"):
+        make_plan(100, 1e-320)
+
+
+@pytest.mark.parametrize("parties", [1, 3])
+def test_a_category_may_have_one_value(parties):
+    """A record has it, or it is missing or unknown: a schema may say so."""
+    plan = make_plan(10_000, 1.0, numbers=0, categories=[1], parties=parties)
+    assert plan.features == plan.candidates == 1
+    assert plan.depth > 0
+    more = make_plan(10_000, 1.0, numbers=2, categories=[1, 2, 5], parties=parties)
+    assert more.features == 5
+
+
+def test_many_classes_take_no_time():
+    """The spread of their chords was found again for every question: 11 seconds."""
+    _most_rise.cache_clear()
+    make_plan(10_000, 1.0, classes=300, parties=3)
+    assert _most_rise.cache_info().misses == 1
+    assert _most_rise(GiniChords(300)) == GiniChords(300).spread
+
+
 def test_what_parties_refuse_is_not_advised():
     plan = make_plan(10**6, 1e-6, parties=3)
     assert plan.levels["secure sum"][0].refused == (
@@ -294,8 +409,14 @@ class TestFlagship:
         ({"classes": 1}, "classes must be at least 2; one class"),
         ({"numbers": 0}, "a tree needs a feature"),
         ({"numbers": -1}, "numeric features must be at least 0"),
-        ({"categories": [1]}, "categories must be at least 2"),
+        ({"categories": [0]}, "categories must be at least 1"),
+        ({"categories": None}, "categories must be a list"),
+        ({"categories": 3}, "categories must be a list"),
         ({"bins": 1}, "one bin cannot be split"),
+        ({"bins": 1025}, "bins must be at most 1,024"),
+        ({"bins": 1025, "parties": 3}, "bins must be at most 1,024"),
+        ({"max_depth": 21, "parties": 3}, "max_depth must be at most 20"),
+        ({"epsilon": 10**400}, "epsilon must be smaller"),
         ({"max_depth": 0}, "max_depth must be at least 1"),
         ({"max_depth": 31}, "at most 30"),
         ({"tolerance": 0}, "tolerance must lie between"),

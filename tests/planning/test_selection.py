@@ -151,11 +151,50 @@ class TestLabels:
             noisy = counts + rng.laplace(0, 2, (20_000, 2, classes)).sum(axis=1)
             assert (counts.max() - counts[noisy.argmax(axis=1)]).mean() <= bound
 
+    def test_counts_of_many_classes_lose_no_more_than_their_largest_noise(self):
+        """Not one loss for each class: 29 of 100 classes, where 4.5 is proved and 2.4 found."""
+        rng = np.random.default_rng(0)
+        for classes, parties in ((10, 20), (100, 1), (100, 4)):
+            noise = rng.laplace(0, 1, (20_000, parties, classes)).sum(axis=1)
+            said = label_loss(classes, 1.0, by="counts", parties=parties)
+            largest, slack = noise.max(axis=1), 5 * math.sqrt(2 * parties / 20_000)
+            assert said == pytest.approx(largest.mean(), abs=slack + 0.002 * said)
+            ahead = noise[:, 1:].max(axis=1) - noise[:, 0]
+            worst = max(gap * np.mean(ahead > gap) for gap in np.linspace(0, 4 * said, 200))
+            assert 0.4 * said < worst < said
+            for spread in (0.3, 1.0, 3.0):
+                gaps = np.r_[0.0, rng.exponential(spread * said, classes - 1)]
+                assert gaps[(noise - gaps).argmax(axis=1)].mean() < said
+
+    def test_losses_grow_steadily_with_the_parties(self):
+        """They tripled from 500 parties to 501."""
+        counted = (1, 2, 10, 400, 500, 501, 600, 100_000)
+        for classes in (2, 5, 30):
+            losses = [label_loss(classes, 1.0, by="counts", parties=k) for k in counted]
+            steady = [loss / math.sqrt(k) for loss, k in zip(losses, counted, strict=True)]
+            assert losses == sorted(losses)
+            assert max(steady[2:]) < 1.1 * min(steady[2:])
+
+    @pytest.mark.parametrize("gap", [-1.0, math.nan, math.inf, "1"])
+    def test_a_gap_is_a_number(self, gap):
+        with pytest.raises(PlanError, match="the gap must be a number"):
+            label_loss(2, 1.0, by="counts", gap=gap)
+
     def test_bad_input(self):
         with pytest.raises(PlanError, match="'flip' or by 'counts'"):
             label_loss(2, 1.0, by="vote")
         with pytest.raises(PlanError, match="at least 2"):
             label_loss(1, 1.0)
+
+
+@pytest.mark.parametrize("tail", [flip_tail, exponential_tail])
+def test_a_loss_is_not_negative(tail):
+    for loss in (-1.0, math.nan, [0.0, -1e-9]):
+        with pytest.raises(PlanError, match="the loss must be at least 0"):
+            tail(3, loss)
+    assert tail(3, math.inf) == 0
+    with pytest.raises(PlanError, match="the gap must be at least 0"):
+        flip_probability(-1.0, 1.0)
 
 
 @pytest.mark.parametrize("candidates", [2, 20, 400])

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import gammaincc, gammaln
 
 from privet.planning import (
     PlanError,
@@ -63,11 +64,36 @@ def test_several_sums_share_the_failure(rng):
     assert 0.035 < np.mean(sums > sum_error(1.0, 4, 0.05, draws=10)) < 0.06
 
 
-def test_many_draws_are_bounded(rng):
+def by_gamma_laws(draws, x):
+    """Return the tail another way: given its sign, a sum is a mixture of gamma laws."""
+    j = np.arange(draws)
+    log_share = gammaln(draws + j) - gammaln(j + 1) - gammaln(draws)
+    share = np.exp(log_share - (draws - 1 + j) * math.log(2))
+    return (share * gammaincc(draws - j, x[:, None])).sum(axis=-1) / 2
+
+
+@pytest.mark.parametrize("draws", [1, 2, 3, 10, 100, 1500])
+def test_the_tail_is_exact(draws):
+    x = np.r_[0.0, 1e-3, 0.1, np.linspace(0.05, 20, 40)] * math.sqrt(draws)
+    np.testing.assert_allclose(sum_tail(draws, x), by_gamma_laws(draws, x), rtol=1e-11)
+
+
+def test_the_tail_has_no_jumps():
+    """It was exact up to 1000 draws and several times too large from there."""
+    for x in (3.0, 30.0, 200.0):
+        tails = [sum_tail(draws, x) for draws in (999, 1000, 1001, 1002)]
+        assert tails == sorted(tails)
+        assert tails[3] / tails[0] < 1.02**2
+    for draws in (10**5, 10**9, 10**13):  # tends to a normal law
+        assert sum_tail(draws, math.sqrt(2 * draws)) == pytest.approx(0.1586553, rel=1e-5)
+    assert sum_tail(3, 0.0) == pytest.approx(0.5)
+    assert sum_tail(3, math.inf) == sum_tail(10**9, 1e300) == 0
+
+
+def test_many_draws(rng):
     sums = rng.laplace(0, 1, (3000, 2000)).sum(axis=1)
     for x in (50.0, 100.0, 150.0):
-        assert sum_tail(2000, x) >= np.mean(sums > x)
-    assert sum_tail(2000, 300.0) < 1e-4  # and not vacuous
+        assert np.mean(sums > x) == pytest.approx(sum_tail(2000, x), abs=2.5 / math.sqrt(3000))
     assert sum_error(1.0, 2000, 0.05) < 0.05 * printed_sum_error(1.0, 2000, 0.05)
 
 
@@ -97,6 +123,11 @@ def test_discrete_noise(rng, scale):
         lambda: sum_error(1, 0, 0.1),
         lambda: sum_error(1, 2.5, 0.1),
         lambda: sum_tail(True, 0.1),
+        lambda: sum_tail(2, -0.1),
+        lambda: sum_tail(2, [0.1, math.nan]),
+        lambda: sum_tail(2, None),
+        lambda: laplace_error(10**400, 0.1),
+        lambda: discrete_laplace_tail(1.0, math.nan),
     ],
 )
 def test_bad_input(call):

@@ -16,10 +16,14 @@ from privet.planning import (
     label_rows,
     log2_nodes,
     noisy_counts_rows,
+    noisy_counts_tree_rows,
     printed_noisy_counts_rows,
+    printed_noisy_counts_tree_rows,
+    printed_single_machine_tree_rows,
     printed_split_error,
     printed_split_rows,
     printed_topdown_rows,
+    single_machine_tree_rows,
     split_rows,
     topdown_rows,
 )
@@ -235,11 +239,10 @@ class TestCorollaries:
         """M^3 / (error^2 gamma^2 alpha), times k H for NoisyCounts, up to logarithms."""
 
         def rows(nodes=10, error=0.2, alpha=1.0, gamma=0.2, candidates=100):
+            given = (error, alpha, 0.1, gamma, nodes, candidates)
             if parties == 1:
-                needs = partial(printed_split_rows, candidates=candidates)
-            else:
-                needs = partial(printed_noisy_counts_rows, candidates=candidates, parties=parties)
-            return printed_topdown_rows(error, alpha, 0.1, gamma, nodes, needs, parties=parties)
+                return printed_single_machine_tree_rows(*given)
+            return printed_noisy_counts_tree_rows(*given, parties)
 
         assert rows(nodes=100) / rows() == pytest.approx(10**3, rel=0.8)
         assert rows(error=0.02) / rows() == pytest.approx(10**2, rel=1.5)
@@ -248,18 +251,50 @@ class TestCorollaries:
         grown = rows(candidates=1000) / rows()
         assert grown == pytest.approx(1 if parties == 1 else 10, rel=0.6)
 
+    GIVEN = (0.2, 1.0, 0.1, 0.2, 20, 100)
+
     def test_the_private_ones_need_fewer_rows_than_printed(self):
-        printed = printed_topdown_rows(
-            0.2, 1.0, 0.1, 0.2, 20, partial(printed_split_rows, candidates=100)
+        printed = printed_single_machine_tree_rows(*self.GIVEN)
+        assert 1e6 < single_machine_tree_rows(*self.GIVEN) < printed
+        printed = printed_noisy_counts_tree_rows(*self.GIVEN, 9)
+        assert noisy_counts_tree_rows(*self.GIVEN, 9) < printed
+        shared = noisy_counts_tree_rows(*self.GIVEN, 9, tables=10, bins=10)
+        assert shared < noisy_counts_tree_rows(*self.GIVEN, 9) / 2
+
+    def test_the_printed_ones_are_the_proofs_with_the_lemmas_put_in(self):
+        *given, candidates = self.GIVEN
+        needs = partial(printed_split_rows, candidates=candidates)
+        assert printed_single_machine_tree_rows(*self.GIVEN) == printed_topdown_rows(*given, needs)
+        needs = partial(printed_noisy_counts_rows, candidates=candidates, parties=9)
+        assert printed_noisy_counts_tree_rows(*self.GIVEN, 9) == printed_topdown_rows(
+            *given, needs, parties=9
         )
-        needs = partial(split_rows, candidates=100, spread=entropy_spread(printed))
-        assert 1e6 < topdown_rows(0.2, 1.0, 0.1, 0.2, 20, needs) < printed
-        many = partial(printed_noisy_counts_rows, candidates=100, parties=9)
-        few = partial(
-            noisy_counts_rows, candidates=100, parties=9, tables=10, bins=10, criterion="entropy"
-        )
-        printed = printed_topdown_rows(0.2, 1.0, 0.1, 0.2, 20, many, parties=9)
-        assert topdown_rows(0.2, 1.0, 0.1, 0.2, 20, few, parties=9) < printed
+
+    def test_corollary_5_is_for_the_entropy_of_so_many_rows(self):
+        """Gini's spread, 4, asks for a tenth of the rows; the theorem is for the entropy."""
+        given = (0.5, 1.0, 0.1, 0.5, 8)
+
+        def needed(spread):
+            return topdown_rows(*given, partial(split_rows, candidates=100, spread=spread))
+
+        rows = single_machine_tree_rows(*given, 100)
+        assert rows == pytest.approx(needed(entropy_spread(rows)))
+        assert rows > 9 * needed(4.0)
+        for more in (1.01, 3.0, 1e6):  # a larger table has a larger spread, and rows enough
+            assert needed(entropy_spread(more * rows)) < more * rows
+        assert needed(entropy_spread(0.99 * rows)) > 0.99 * rows
+
+    def test_corollary_7_is_for_the_entropy(self):
+        *given, candidates = self.GIVEN
+        by = {
+            kind: topdown_rows(
+                *given,
+                partial(noisy_counts_rows, candidates=candidates, parties=9, criterion=kind),
+                parties=9,
+            )
+            for kind in ("gini", "entropy")
+        }
+        assert noisy_counts_tree_rows(*self.GIVEN, 9) == by["entropy"] > 5 * by["gini"]
 
     @pytest.mark.parametrize("function", [printed_topdown_rows, topdown_rows])
     def test_every_part_can_be_the_largest(self, function):
@@ -286,9 +321,36 @@ class TestCorollaries:
         (lambda: noisy_counts_rows(0.1, 1, 0.1, 10, 0), "parties"),
         (lambda: noisy_counts_rows(0.1, 1, 0.1, 10, 2, criterion="root"), "'gini' or 'entropy'"),
         (lambda: growth_tolerance(0.1, 0.6, 5), "at most 0.5"),
+        (lambda: printed_split_error(1, 1.0, 0.1, 10), "rows must be more than 1"),
+        (lambda: entropy_gain_error(0, 1.0), "rows must be a positive"),
+        (lambda: entropy_gain_error(100, -1.0), "error of the counts must be a number of at least"),
+        (lambda: gini_gain_error(-1.0), "error of the counts must be a number of at least 0"),
+        (lambda: gini_gain_error(math.nan), "error of the counts must be a number of at least 0"),
+        (
+            lambda: single_machine_tree_rows(0.2, 1.0, 0.1, 0.2, 20, 0),
+            "candidates must be at least",
+        ),
+        (lambda: noisy_counts_tree_rows(0.2, 1.0, 0.1, 0.2, 20, 9, 0), "parties must be at least"),
         (lambda: log2_nodes(1.0, 0.1), "between 0 and 1"),
     ],
 )
 def test_bad_input(call, match):
     with pytest.raises(PlanError, match=match):
         call()
+
+
+@pytest.mark.parametrize(("function", "depths"), [(printed_topdown_rows, 8), (topdown_rows, 9)])
+def test_the_least_of_some_shares_is_at_most_their_mean(function, depths):
+    rows = partial(function, 0.2, 1.0, 0.1, 0.2, 8, partial(split_rows, candidates=10))
+    assert rows(least_share=1 / depths) == rows()
+    for share in (2.0, 1.01 / depths):
+        with pytest.raises(PlanError, match=f"least_share must be at most 1 / {depths}"):
+            rows(least_share=share)
+
+
+def test_no_rows_are_needed_where_nothing_can_fail():
+    assert label_rows(0.1, 1.0, 0.9, 1, 2) == label_rows(0.1, 1.0, 0.9, 1) == 0
+    assert printed_split_rows(1.0, 200.0, 0.05, 1) == 0
+    assert printed_noisy_counts_rows(1.0, 1000.0, 0.5, 1, 1) == 0
+    assert entropy_gain_error(100, 0.0) == gini_gain_error(0.0) == 0
+    assert 0 < entropy_gain_error(1e9, 1e-300) < 1e-290

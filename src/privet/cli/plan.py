@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 def plan(
     rows: Annotated[int, typer.Option(help="How many rows the table has, about.")],
     epsilon: Annotated[float, typer.Option(help="The privacy budget of one fit.")],
-    features: Annotated[int, typer.Option(help="How many numeric features.")] = 10,
+    features: Annotated[
+        int | None, typer.Option(help="How many numeric features; by default 10.")
+    ] = None,
     categories: Annotated[
-        str, typer.Option(help="How many categories each categorical feature has: 2,5,12.")
-    ] = "",
+        str | None, typer.Option(help="How many categories each categorical feature has: 2,5,12.")
+    ] = None,
     bins: Annotated[
         int | None,
         typer.Option(help="Cells that a number is cut into; by default 64, among parties 32."),
     ] = None,
-    classes: Annotated[int, typer.Option(help="How many classes.")] = 2,
+    classes: Annotated[int | None, typer.Option(help="How many classes; by default 2.")] = None,
     schema: Annotated[
         Path | None, typer.Option(help="Instead: a schema file with features and classes.")
     ] = None,
@@ -42,19 +44,27 @@ def plan(
     """Say what rows and epsilon can afford, before any data are touched."""
     from rich.console import Console
 
-    from privet.planning import make_plan
+    from privet.planning import PlanError, make_plan
 
+    form: dict[str, Any]
     if schema is None:
-        sizes = _sizes(categories)
+        form = {
+            "numbers": 10 if features is None else features,
+            "categories": _sizes(categories or ""),
+            "classes": 2 if classes is None else classes,
+        }
+    elif features is None and categories is None and classes is None:
+        form = _from_schema(schema)
     else:
-        features, sizes, classes = _from_schema(schema)
+        raise PlanError(
+            "a schema says its features and classes: leave out --schema, or --features, "
+            "--categories and --classes"
+        )
     made = make_plan(
         rows,
         epsilon,
-        numbers=features,
-        categories=sizes,
+        **form,
         bins=bins,
-        classes=classes,
         parties=parties,
         honest=honest,
         max_depth=max_depth,
@@ -80,7 +90,7 @@ def _sizes(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _from_schema(path: Path) -> tuple[int, list[int], int]:
+def _from_schema(path: Path) -> dict[str, Any]:
     from privet.planning import PlanError
     from privet.schema import Categorical, Schema
 
@@ -92,17 +102,20 @@ def _from_schema(path: Path) -> tuple[int, list[int], int]:
         for feature in read.features.values()
         if isinstance(feature, Categorical)
     ]
-    return len(read.features) - len(sizes), sizes, len(read.classes)
+    return {
+        "numbers": len(read.features) - len(sizes),
+        "categories": sizes,
+        "classes": len(read.classes),
+    }
 
 
 def _depth_table(made: Plan) -> Any:
     from rich.table import Table
 
-    held = f" by {made.parties} parties ({made.winner})" if made.parties > 1 else ""
+    held = f" held by {made.parties} parties ({made.winner})" if made.parties > 1 else ""
     table = Table(
-        title=f"Trees that {made.rows:,} rows held{held} afford with epsilon {made.epsilon:g}"
-        if held
-        else f"Trees that {made.rows:,} rows afford with epsilon {made.epsilon:g}",
+        title=f"{made.estimator}: trees that {made.rows:,} rows{held} afford with epsilon "
+        f"{made.epsilon:g}",
         title_justify="left",
     )
     levels = made.levels[made.winner]
@@ -120,7 +133,7 @@ def _depth_table(made: Plan) -> Any:
             f"{level.label_epsilon:.3g}",
             f"{level.label_loss:.2%}",
             f"{level.split_loss:.2%}",
-            "refused" if level.refused else "yes" if level.loss <= made.tolerance else "no",
+            "refused" if level.refused else "yes" if level.affordable else "no",
             style="bold" if level.depth == made.depth else "",
         )
     return table
@@ -138,7 +151,9 @@ def _each_level(level: Level) -> str:
 def _protocol_table(made: Plan) -> Any:
     from rich.table import Table
 
-    table = Table(title=f"Protocols at depth {made.compared_at}", title_justify="left")
+    table = Table(
+        title=f"{made.estimator}: protocols at depth {made.compared_at}", title_justify="left"
+    )
     columns = ("protocol", "depth", "noise per count", "in a leaf", "a split loses")
     more = ("a label loses", "in all", "rows for a sound split")
     for column in (*columns, *more):
@@ -166,10 +181,14 @@ def _number(value: float | None) -> str:
 
 def _sentences(made: Plan) -> list[str]:
     """Return the advice in words, and what is proved of it."""
-    told = []
+    other = "one machine" if made.parties > 1 else "several parties"
+    told = [
+        f"The plan is for {made.estimator}: {made.sharing}. Plans for {other} are for another "
+        "estimator, which shares otherwise: their losses do not compare."
+    ]
     if made.depth:
         told.append(
-            f"A greedy tree of depth {made.depth} is affordable: its losses stay below "
+            f"A complete tree of depth {made.depth} is affordable: its losses stay below "
             f"{made.tolerance:.0%} of the rows in the worst case (a rule of thumb)."
         )
     else:
@@ -187,15 +206,19 @@ def _sentences(made: Plan) -> list[str]:
         told.append(
             f"{made.winner} loses least, {winner.loss:.2%} of the rows; {made.second}, the second "
             f"best, has {made.advantage:.3g} times the losses before they are cut at those of a "
-            f"guess. A single machine with all rows would lose {alone.loss:.2%}. Estimates take "
-            "noise in gains as normal and independent, and for LocalRNM the rows as divided at "
-            "random: parties that differ lose more."
+            f"guess. {made.estimator} on a single machine with all rows would lose "
+            f"{alone.loss:.2%}. Estimates take noise in gains as normal and independent, and for "
+            "LocalRNM the rows as divided at random: parties that differ lose more."
         )
         told.append(
-            "Among parties the plan is for TopDownClassifier, with its shares and its cuts: labels "
-            "have half, levels three quarters of the level above them, gains a third of a level. "
-            f"Told the number of rows, it takes depth {made.auto_depth} by itself."
+            f"Told the number of rows, it takes depth {made.auto_depth} by itself, and stops after "
+            f"{made.max_nodes} splits."
         )
+        if made.max_nodes is not None and 2**made.depth - 1 > made.max_nodes:
+            told.append(
+                f"A complete tree of depth {made.depth} has {2**made.depth - 1:,} splits: give "
+                f"max_nodes={2**made.depth - 1}."
+            )
         told.extend(
             f"{name} would refuse depth {made.compared_at}: {levels[made.compared_at - 1].refused}."
             for name, levels in made.levels.items()

@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privet.errors import PrivetError
 
@@ -17,12 +18,29 @@ class PlanError(PrivetError, ValueError):
 
 def positive(value: Any, what: str, advice: str = "") -> float:
     """Return a positive finite number, or say what is wrong with it."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise PlanError(f"{what} must be a number")
-    number = float(value)
+    number = _number(value, what)
     if not 0 < number < math.inf:
         raise PlanError(f"{what} must be a positive number{advice and '; ' + advice}")
     return number
+
+
+def not_negative(value: Any, what: str) -> float:
+    """Return a finite number of at least zero, or say what is wrong with it."""
+    number = _number(value, what)
+    if not 0 <= number < math.inf:
+        raise PlanError(f"{what} must be a number of at least 0")
+    return number
+
+
+def not_negatives(value: Any, what: str) -> NDArray[np.float64]:
+    """Return numbers of at least zero as an array, or say what is wrong with them."""
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise PlanError(f"{what} must be a number, or an array of numbers") from None
+    if not (numbers >= 0).all():
+        raise PlanError(f"{what} must be at least 0")
+    return numbers
 
 
 def whole(value: Any, what: str, least: int = 1, advice: str = "", most: int | None = None) -> int:
@@ -36,8 +54,18 @@ def whole(value: Any, what: str, least: int = 1, advice: str = "", most: int | N
     return int(value)
 
 
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise PlanError(f"{what} must be a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise PlanError(f"{what} must be smaller than 1.8e308") from None
+
+
 def probability(value: Any, what: str) -> float:
     """Return a probability strictly between 0 and 1, or say what is wrong with it."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+    number = _number(value, what)
+    if not 0 < number < 1:
         raise PlanError(f"{what} must lie between 0 and 1")
-    return float(value)
+    return number

@@ -2,14 +2,15 @@
 
 Nothing here can see a table. Losses are bounds where a theorem gives one, else estimates, and say
 which. The depth is the largest whose losses stay below a tolerance: what is *affordable*. Whether a
-deeper tree would fit better only the data know. On one machine labels get what they need and
-levels share the rest equally; several parties share as TopDownClassifier does.
+deeper tree would fit better only the data know. The plan for one machine is for
+PrivaTreeClassifier, whose labels get what they need and whose levels share the rest equally; the
+plan for several parties is for TopDownClassifier, which shares otherwise.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -24,12 +25,15 @@ from privet.schema import Categorical, Numeric, Schema
 LABEL_ERROR = 0.01
 #: Share of the rows that labels and splits together may lose in the worst case.
 TOLERANCE = 0.2
-#: Cuts of a number: about what the library's learners offer.
-BINS = 64
+#: Cells of a number, by default and at most: PrivaTreeClassifier's of equal width, and what it and
+#: TopDownClassifier accept.
+BINS, MOST_BINS = 64, 1024
+#: Deepest trees, on one machine and among parties: TopDownClassifier makes 2^20 splits at most.
+DEEPEST, DEEPEST_APART = 30, 20
 #: Larger numbers are taken for mistakes: learners have such limits, too, or would take for ever.
 MOST_FEATURES, MOST_CODES, MOST_CLASSES, MOST_PARTIES = 100_000, 65_534, 10_000, 100_000
-#: With less, PrivateTreeClassifier refuses.
-SMALLEST_EPSILON = 1e-4
+#: With less, PrivateTreeClassifier refuses; and with less, floats cannot tell shares from nothing.
+SMALLEST_EPSILON, LEAST_EPSILON = 1e-4, 1e-100
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,13 @@ class Level:
         Labels and splits together. As the two before at most what a guess loses; bound or estimate
         as the protocol says.
     uncapped : float
-        The same if a tree could do worse than a guess: to compare protocols.
+        The same if a tree could do worse than a guess: to compare protocols, and with a tolerance.
     protocol : Protocol
         Noise and losses per split of the last level, and per leaf.
     refused : str or None
         Why the parties would refuse to learn such a tree.
+    affordable : bool
+        Whether ``uncapped`` is at most the tolerance, and nobody refuses.
     """
 
     depth: int
@@ -74,6 +80,7 @@ class Level:
     uncapped: float
     protocol: Protocol
     refused: str | None = None
+    affordable: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,18 +116,23 @@ class Plan:
     epsilon, tolerance : float
     levels : dict of str to tuple of Level
         By protocol: what trees of depth 1, 2, ... lose.
+    estimator, sharing : str
+        Whose trees these are, and how they share the budget. It differs between one machine and
+        several parties, so that losses of the two do not compare.
     affordable_leaves : int
-        With half of the budget for labels, so many leaves lose :data:`LABEL_ERROR` of the rows.
-        For the best protocol; a bound where its labels have one.
+        With half of the budget for labels, so many leaves lose :data:`LABEL_ERROR` of the rows; no
+        more than there are rows. For the best protocol; a bound where its labels have one.
     depths : dict of str to int
-        By protocol: the largest depth whose loss is at most the tolerance and which the parties
-        would not refuse; 0 if none is.
+        By protocol: the largest affordable depth; 0 if none is.
     winner : str
         The protocol that loses least of those that are not refused (the single machine needs all
         rows in one place, and competes only if there is one party).
     auto_depth : int or None
         With several parties: the depth that TopDownClassifier takes by itself if it is told the
         rows, but no depth.
+    max_nodes : int or None
+        With several parties: after so many splits TopDownClassifier stops by default. Fewer than a
+        complete tree of depth 10 has.
     flagship : Flagship or None
         None if epsilon is too small for it.
     """
@@ -132,11 +144,14 @@ class Plan:
     parties: int
     epsilon: float
     tolerance: float
+    estimator: str
+    sharing: str
     levels: dict[str, tuple[Level, ...]]
     affordable_leaves: int
     depths: dict[str, int]
     winner: str
     auto_depth: int | None
+    max_nodes: int | None
     flagship: Flagship | None
 
     @property
@@ -200,16 +215,16 @@ def make_plan(
     categories : sequence of int, default=()
         How many categories each categorical feature has.
     bins : int, optional
-        Cells that a number is cut into: one cut fewer. By default 64 on one machine, and with
-        several parties 32, as TopDownClassifier has it.
+        Cells that a number is cut into: one cut fewer; at most 1024. By default 64 on one machine,
+        and with several parties 32, as TopDownClassifier has it.
     classes : int, default=2
     parties : int, default=1
         How many hold the rows, apart. The plan for several is for TopDownClassifier, with its
-        shares and its candidates.
+        shares and its candidates; the plan for one is for PrivaTreeClassifier.
     honest : int, optional
         With several parties; see :func:`~privet.planning.protocols.protocols`.
     max_depth : int, default=10
-        Deepest tree that is looked at.
+        Deepest tree that is looked at: at most 30, and with several parties 20.
     tolerance : float, default=0.2
         Share of the rows that may be lost in the worst case; see docs/planning.md for the default.
 
@@ -220,16 +235,18 @@ def make_plan(
     Examples
     --------
     >>> plan = make_plan(20_000, 1.0, numbers=6, categories=[8, 16], parties=4)
-    >>> f"TopDownClassifier(epsilon=1, max_depth={plan.depth})"
-    'TopDownClassifier(epsilon=1, max_depth=4)'
-    >>> plan.winner, plan.depths["LocalRNM"] < plan.depth == plan.depths["single machine"]
-    ('secure sum', True)
+    >>> plan.estimator, plan.winner
+    ('TopDownClassifier', 'secure sum')
+    >>> plan.depths["LocalRNM"] < plan.depth == plan.depths["single machine"]
+    True
     """
     rows = whole(rows, "rows", advice="say how many records you expect", most=MAX_ROWS)
     epsilon = positive(epsilon, "epsilon", "a usual budget is between 0.1 and 10")
+    if epsilon < LEAST_EPSILON:
+        raise PlanError(f"epsilon must be at least {LEAST_EPSILON}; a usual budget is 0.1 to 10")
     classes = whole(classes, "classes", 2, "one class needs no tree", MOST_CLASSES)
     parties = whole(parties, "parties", 1, "1 means that all rows are in one place", MOST_PARTIES)
-    depth = whole(max_depth, "max_depth", most=30)
+    depth = whole(max_depth, "max_depth", most=DEEPEST if parties == 1 else DEEPEST_APART)
     tolerance = probability(tolerance, "tolerance")
     schema = _schema(numbers, categories, classes)
     grower: _Alone | _Apart
@@ -249,13 +266,12 @@ def make_plan(
     levels: dict[str, list[Level]] = {}
     for each in range(1, depth + 1):
         for name, one in grower.levels(each, shape).items():
-            levels.setdefault(name, []).append(one)
+            # not by the loss that is cut: what a guess loses would pass any larger tolerance
+            affordable = one.refused is None and one.uncapped <= tolerance
+            levels.setdefault(name, []).append(replace(one, affordable=affordable))
     able = [name for name in levels if parties == 1 or name != SINGLE]
     depths = {
-        name: max(
-            (one.depth for one in found if one.loss <= tolerance and one.refused is None),
-            default=0,
-        )
+        name: max((one.depth for one in found if one.affordable), default=0)
         for name, found in levels.items()
     }
     winner = _best(levels, able, max(1, *(depths[name] for name in able)))
@@ -270,11 +286,14 @@ def make_plan(
         parties=parties,
         epsilon=epsilon,
         tolerance=tolerance,
+        estimator=grower.estimator,
+        sharing=grower.sharing,
         levels={name: tuple(found) for name, found in levels.items()},
-        affordable_leaves=int(LABEL_ERROR * rows * epsilon / 2 / per_leaf),
+        affordable_leaves=int(min(rows, LABEL_ERROR * rows * epsilon / 2 / per_leaf)),
         depths=depths,
         winner=winner,
         auto_depth=grower.auto_depth,
+        max_nodes=grower.max_nodes,
         flagship=_flagship(rows, epsilon, schema, _cells(bins, BINS)),
     )
 
@@ -282,13 +301,16 @@ def make_plan(
 def _cells(bins: int | None, default: int) -> int:
     if bins is None:
         return default
-    return whole(bins, "bins", 2, "a number with one bin cannot be split", MOST_CODES)
+    return whole(bins, "bins", 2, "a number with one bin cannot be split", MOST_BINS)
 
 
-def _schema(numbers: Any, categories: Sequence[int], classes: int) -> Schema:
+def _schema(numbers: Any, categories: Any, classes: int) -> Schema:
     """Return a schema of this form; names and bounds do not matter."""
     numbers = whole(numbers, "the number of numeric features", 0, most=MOST_FEATURES)
-    listed = [whole(size, "a number of categories", 2, most=MOST_CODES) for size in categories]
+    if not isinstance(categories, Iterable):
+        raise PlanError("categories must be a list: how many each categorical feature has")
+    # one category is enough: a value may also be missing or unknown
+    listed = [whole(size, "a number of categories", 1, most=MOST_CODES) for size in categories]
     if not numbers and not listed:
         raise PlanError("a tree needs a feature: give some numbers or categories")
     return Schema(
@@ -306,9 +328,14 @@ def _best(levels: Mapping[str, Sequence[Level]], names: Sequence[str], depth: in
 
 
 class _Alone:
-    """A greedy tree on one machine: labels get what they need, levels share the rest equally."""
+    """PrivaTreeClassifier on one machine, with bins of equal width, which cost nothing."""
 
-    auto_depth = None
+    estimator = 'PrivaTreeClassifier(binning="uniform")'
+    sharing = (
+        f"labels get what keeps their loss at {LABEL_ERROR:.0%} of the rows, at most half, and "
+        "levels share the rest equally"
+    )
+    auto_depth = max_nodes = None
 
     def __init__(self, rows: int, epsilon: float, bins: int) -> None:
         self.rows, self.epsilon, self.bins = rows, epsilon, bins
@@ -336,12 +363,15 @@ class _Alone:
 class _Apart:
     """TopDownClassifier on rows that several parties hold."""
 
+    estimator = "TopDownClassifier"
+
     def __init__(self, rows: int, epsilon: float, bins: int | None) -> None:
         from privet.planning import federated  # on first use: learners take half a second
 
         self.rows, self.epsilon, self.rules = rows, epsilon, federated
         self.bins = _cells(bins, federated.BINS)
         self.auto_depth = federated.auto_depth(epsilon, rows, self.bins)
+        self.max_nodes, self.sharing = federated.MAX_NODES, federated.describe_shares()
 
     def sizes(self, schema: Schema) -> list[tuple[int, int]]:
         """Return the candidates and the cells of every feature."""

@@ -83,3 +83,11 @@ def refusal(shares: Shares, candidates: int, classes: int, honest: int) -> str |
     except PrivetError as error:
         return str(error)
     return None
+
+
+def describe_shares() -> str:
+    """Return how it shares its budget, in words."""
+    return (
+        f"labels get {LEAF_FRACTION} of the budget, a level {topdown.DECAY} of what the level "
+        f"above it gets, and gains {topdown.GAIN_SHARE} of a level"
+    )

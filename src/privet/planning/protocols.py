@@ -24,10 +24,6 @@ from privet.planning.topdown import noisy_counts_rows, split_rows
 
 #: The spread of rows x Gini impurity, ``n - sum n_c^2 / n``; a little more than that of its chords.
 GINI_SPREAD = 2.0
-#: Largest slope of a count gain in that impurity, as a length: counts with noise of deviation s
-#: make a gain with noise of deviation ``GAIN_SLOPE * s`` at most, to first order.
-GAIN_SLOPE = math.sqrt(8)
-
 SINGLE, SECURE, LOCAL, NOISY = "single machine", "secure sum", "LocalRNM", "NoisyCounts"
 
 
@@ -147,13 +143,14 @@ def protocols(
         "estimate",
         None,
     )
+    slope = gain_slope(classes)
     # a side of a split adds up half of its feature's cells, on average
     count = math.sqrt(2 * parties * max(bins / 2, 1)) * features / e
     noisy = Protocol(
         NOISY,
         count,
         math.sqrt(2 * parties) / f,
-        GAIN_SLOPE * count * normal_loss(candidates),
+        slope * count * normal_loss(candidates),
         "estimate",
         label_loss(classes, f, by="counts", parties=parties),
         "bound",
@@ -166,13 +163,22 @@ def protocols(
         LOCAL,
         count,
         noisy.label_deviation,
-        missed + GAIN_SLOPE * count * normal_loss(proposals),
+        missed + slope * count * normal_loss(proposals),
         "estimate",
         noisy.label_loss,
         "bound",
         None,
     )
     return single, secure, local, noisy
+
+
+def gain_slope(classes: int) -> float:
+    """Return the largest length of the gradient of a count gain in ``n - sum n_c^2 / n``.
+
+    Counts with noise of deviation s make a gain with noise of at most that times s, to first order.
+    The square root of 8 up to five classes, ``K^1.5 / (K - 1)`` from there on.
+    """
+    return max(math.sqrt(8), math.sqrt(classes) * classes / (classes - 1))
 
 
 @lru_cache

@@ -14,8 +14,15 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammainc, gammaincinv, lambertw, log_ndtr
 
-from privet.planning._checks import PlanError, positive, probability, whole
-from privet.planning.tails import sum_tail
+from privet.planning._checks import (
+    PlanError,
+    not_negative,
+    not_negatives,
+    positive,
+    probability,
+    whole,
+)
+from privet.planning.tails import sum_error, sum_tail
 
 
 def exponential_loss(candidates: int, epsilon: float, spread: float = 1.0) -> float:
@@ -59,7 +66,7 @@ def exponential_tail(candidates: int, loss: Any) -> Any:
     ``loss`` is counted in ``spread / epsilon``. Attained.
     """
     others = whole(candidates, "candidates") - 1
-    odds = others * np.exp(-np.asarray(loss, dtype=np.float64))
+    odds = others * np.exp(-not_negatives(loss, "the loss"))
     return odds / (1 + odds)
 
 
@@ -75,9 +82,9 @@ def flip_tail(candidates: int, loss: Any) -> Any:
     True
     """
     candidates = whole(candidates, "candidates")
-    p = np.exp(-np.asarray(loss, dtype=np.float64))
+    p = np.exp(-not_negatives(loss, "the loss"))
     # 1 - (1 - (1-p)^H) / (H p); its series where the difference would lose all digits
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         share = -np.expm1(candidates * np.log1p(-p)) / (candidates * p)
     series = (candidates - 1) * p / 2
     small = candidates * p < 1e-5
@@ -122,7 +129,7 @@ def flip_probability(gap: Any, epsilon: float, parties: int = 1) -> Any:
     >>> round(flip_probability(1.0, 1.0), 4)
     0.2759
     """
-    gap = np.asarray(gap, dtype=np.float64)
+    gap = not_negatives(gap, "the gap")
     return sum_tail(2 * whole(parties, "parties"), positive(epsilon, "epsilon") * gap)
 
 
@@ -158,30 +165,49 @@ def label_loss(
     Returns
     -------
     float
-        Attained for permute-and-flip, and for counts of two classes. With more classes: their
-        number less one, times the loss to one of them.
+        Attained for permute-and-flip, and for counts of two classes. For counts of more classes
+        the smaller of two bounds: their number less one, times the loss to one of them; and the
+        largest of their noises, expected.
 
     Examples
     --------
     >>> round(label_loss(2, 1.0), 4), round(label_loss(2, 1.0, by="counts"), 4)
     (0.1839, 0.2935)
+    >>> round(label_loss(100, 1.0), 1), round(label_loss(100, 1.0, by="counts"), 1)
+    (2.4, 4.5)
     """
     classes, epsilon = whole(classes, "classes", 2), positive(epsilon, "epsilon")
     if by not in ("flip", "counts"):
         raise PlanError("labels are chosen by 'flip' or by 'counts'")
+    gap = not_negative(gap, "the gap")
     start = epsilon * gap if classes == 2 else 0.0
     if by == "flip":
         if start > 1:  # the worst gap for two classes is 1 / epsilon
             return gap * math.exp(-start) / 2
         return flip_loss(classes, epsilon)
-    return (classes - 1) * _worst_swap(whole(parties, "parties"), start) / epsilon
+    parties = whole(parties, "parties")
+    lost = (classes - 1) * _worst_swap(parties, start)
+    return (lost if classes == 2 else min(lost, _largest_noise(classes, parties))) / epsilon
 
 
 @lru_cache
 def _worst_swap(parties: int, start: float) -> float:
     """Return the largest ``x P(sum of 2 k draws > x)`` over x >= start."""
-    x = start + np.linspace(0, 8 * math.sqrt(parties), 4001)
+    x = np.maximum(np.linspace(0, 8 * math.sqrt(parties), 4001), start)
     return float((x * sum_tail(2 * parties, x)).max()) * (1 + 1e-5)
+
+
+@lru_cache
+def _largest_noise(classes: int, parties: int) -> float:
+    """Return the expected largest of some sums of k draws, from above: at least the label's loss.
+
+    A class that wins is behind by no more than its noise is ahead of the best class's.
+    """
+    last = sum_error(1.0, parties, 1e-9, classes)  # what is beyond is less than the sum's excess
+    x, step = np.linspace(0, last, 4000, endpoint=False, retstep=True)
+    tail = sum_tail(parties, x)
+    # P(largest > x) - P(largest < -x) falls with x: a sum from the left is above the integral
+    return float((-np.expm1(classes * np.log1p(-tail)) - tail**classes).sum() * step)
 
 
 def shared_loss(candidates: int, epsilon: float, spread: float = 1.0, shares: float = 1.0) -> float:

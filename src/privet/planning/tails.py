@@ -10,14 +10,14 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import gammaincc, gammaln
+from scipy.special import log_ndtr
 
-from privet.planning._checks import positive, probability, whole
+from privet.planning._checks import PlanError, not_negatives, positive, probability, whole
 
-#: Up to so many draws the law of their sum is computed exactly; beyond, a Chernoff bound.
-EXACT_DRAWS = 1000
+#: Where the trapezoid rule of :func:`sum_tail` looks, in deviations from the middle. Further to the
+#: left, since a gamma law of shape 1 falls off slowly there.
+STEPS = np.linspace(-38, 10, 193)
 
 
 def laplace_error(scale: float, failure: float, draws: int = 1) -> float:
@@ -47,6 +47,8 @@ def discrete_laplace_tail(scale: float, threshold: float) -> float:
     True
     """
     ratio = math.exp(-1 / positive(scale, "the scale"))
+    if not -math.inf < threshold < math.inf:
+        raise PlanError("the threshold must be a finite number")
     if threshold < 0:
         return 1.0
     return 2 * ratio ** (math.floor(threshold) + 1) / (1 + ratio)
@@ -55,8 +57,8 @@ def discrete_laplace_tail(scale: float, threshold: float) -> float:
 def sum_tail(draws: int, threshold: Any) -> Any:
     """Return the probability that a sum of Laplace draws of scale 1 exceeds a threshold >= 0.
 
-    Exact for up to 1000 draws: given its sign, the sum is a mixture of gamma laws of shapes
-    1 to ``draws``. Beyond, Chernoff's bound.
+    Exact, up to rounding: the sum is normal with variance 2 G, where G has a gamma law of shape
+    ``draws``.
 
     Examples
     --------
@@ -64,21 +66,22 @@ def sum_tail(draws: int, threshold: Any) -> Any:
     True
     """
     draws = whole(draws, "draws")
-    x = np.maximum(np.asarray(threshold, dtype=np.float64), 0.0)
-    if draws <= EXACT_DRAWS:
-        j = np.arange(draws)
-        log_share = gammaln(draws + j) - gammaln(j + 1) - gammaln(draws)
-        share = np.exp(log_share - (draws - 1 + j) * math.log(2))
-        tail = (share * gammaincc(draws - j, x[..., None])).sum(axis=-1) / 2
-    else:
-        tail = _chernoff(draws, x)
+    x = not_negatives(threshold, "the threshold")[..., None] / draws
+    x = np.minimum(x, 1500 / draws + 2)  # where the probability is below the smallest float
+    # the trapezoid rule over ln(G / draws), around the most probable G of those that make such sums
+    middle = (1 + np.hypot(1, x)) / 2
+    width = 1 / np.sqrt(draws * (middle + x**2 / (4 * middle)))
+    place = np.log(middle) + width * STEPS
+    normal = log_ndtr(-x * np.sqrt(draws / 2) * np.exp(-place / 2))
+    tail = (np.exp(_log_gamma_law(draws, place) + normal) * width).sum(axis=-1)
+    step = 1 / math.sqrt(draws)
+    tail /= (np.exp(_log_gamma_law(draws, step * STEPS)) * step).sum()
     return tail if tail.ndim else float(tail)
 
 
-def _chernoff(draws: int, x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ``min exp(-a x) (1 - a^2)^-draws`` over a in (0, 1), and at most one half."""
-    rate = x / (draws + np.hypot(draws, x))
-    return np.asarray(np.minimum(0.5, np.exp(-rate * x - draws * np.log1p(-(rate**2)))))
+def _log_gamma_law(shape: int, place: Any) -> Any:
+    """Return the logarithm of the density of ln(G / shape), but for a constant."""
+    return shape * (place - np.expm1(place))
 
 
 def sum_error(scale: float, parties: int, failure: float, draws: int = 1) -> float:
@@ -101,6 +104,6 @@ def sum_error(scale: float, parties: int, failure: float, draws: int = 1) -> flo
 def printed_sum_error(scale: float, parties: int, failure: float) -> float:
     """Return Corollary 16's bound on a sum of k draws: ``k * scale * ln(k / failure)``. It holds.
 
-    See :func:`sum_error`, which is exact.
+    See :func:`sum_error`, which is exact for one sum.
     """
     return whole(parties, "parties") * laplace_error(scale, failure, parties)

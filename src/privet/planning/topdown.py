@@ -3,18 +3,20 @@
 How many rows suffice (Wang, Dick & Balcan). ``printed_...`` follows the paper's proofs, with the
 constants that they contain; the other names are for mechanisms that are private, with the
 steps of the proofs repaired. alpha is the paper's epsilon-of-privacy, ``error`` its epsilon;
-logarithms without a base in the paper's entropies are taken as base 2. Lemma 12 is
-:func:`~privet.planning.laplace_error`. Proofs: ``docs/proofs/planning.md``.
+logarithms without a base in the paper's entropies are taken as base 2. Theorem 3 and its
+corollaries are for the entropy. Lemma 12 is :func:`~privet.planning.laplace_error`. Proofs:
+``docs/proofs/planning.md``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from scipy.optimize import brentq
 
-from privet.planning._checks import PlanError, positive, probability, whole
+from privet.planning._checks import PlanError, not_negative, positive, probability, whole
 from privet.planning.selection import flip_error
 from privet.planning.tails import laplace_error, sum_error, sum_tail
 
@@ -28,16 +30,19 @@ def printed_split_rows(zeta: float, alpha: float, failure: float, candidates: in
     ``2 b ln b`` with ``b = 40 ln(H / delta) / (alpha zeta)``: half of zeta for the largest of H
     Laplace draws of scale ``20 lg(m) / (alpha m)``. The proof mixes logarithms: its Lemma 13 is for
     ln, the scale has lg, and for b below about 840 the rows are too few for it
-    (:func:`printed_split_error`). The released value makes the procedure not alpha-DP.
+    (:func:`printed_split_error`). The released value makes the procedure not alpha-DP. For b below
+    1 the lemma asks for no rows.
     """
     b = 40 * math.log(whole(candidates, "candidates") / probability(failure, "failure"))
     b /= positive(alpha, "alpha") * positive(zeta, "zeta")
-    return 2 * b * math.log(b)
+    return max(0.0, 2 * b * math.log(b))
 
 
 def printed_split_error(rows: float, alpha: float, failure: float, candidates: int) -> float:
-    """Return the zeta that the paper's noise reaches with so many rows in a leaf."""
+    """Return the zeta that the paper's noise reaches with so many rows in a leaf, more than one."""
     rows = positive(rows, "rows")
+    if rows <= 1:
+        raise PlanError("rows must be more than 1: the paper's noise grows with their logarithm")
     scale = 20 * math.log2(rows) / (positive(alpha, "alpha") * rows)
     return 2 * laplace_error(scale, failure, candidates)
 
@@ -90,12 +95,12 @@ def printed_noisy_counts_rows(
     ``2 b ln b`` with ``b = 60 ln(3 k H / delta) k H / (alpha zeta)``. The text adds
     ``Lap(H / (3 alpha))``, which costs 9 alpha; the proof has ``Lap(3 H / alpha)``, which is right.
     The union bound forgets that a splitting function has four counts, and bounds a sum of k draws
-    by k times the largest.
+    by k times the largest. For b below 1 the lemma asks for no rows.
     """
     k_h = whole(parties, "parties") * whole(candidates, "candidates")
     b = 60 * math.log(3 * k_h / probability(failure, "failure")) * k_h
     b /= positive(alpha, "alpha") * positive(zeta, "zeta")
-    return 2 * b * math.log(b)
+    return max(0.0, 2 * b * math.log(b))
 
 
 def gini_gain_error(count_error: float) -> float:
@@ -103,7 +108,7 @@ def gini_gain_error(count_error: float) -> float:
 
     ``8 E``, attained: the gradient's absolute sum is ``8 abs(q_0 - q_1)`` at most.
     """
-    return 8 * count_error
+    return 8 * not_negative(count_error, "the error of the counts")
 
 
 def entropy_gain_error(rows: float, count_error: float) -> float:
@@ -111,7 +116,11 @@ def entropy_gain_error(rows: float, count_error: float) -> float:
 
     ``4 E (1 / ln 2 + lg(5 + m / E))``.
     """
-    return 4 * count_error * (1 / math.log(2) + math.log2(5 + rows / count_error))
+    rows, error = positive(rows, "rows"), not_negative(count_error, "the error of the counts")
+    if error == 0:
+        return 0.0
+    # a difference, since rows / error may be too large for a float
+    return 4 * error * (1 / math.log(2) + math.log2(5 * error + rows) - math.log2(error))
 
 
 def noisy_counts_rows(
@@ -209,6 +218,10 @@ def printed_topdown_rows(
 ) -> float:
     """Return Theorem 3 (``parties`` = 1) or Corollary 16 as their proofs print them.
 
+    The statements themselves have O-tilde, without constants and logarithms; these are the proofs'.
+    With Lemmas 4 and 6 put in they are Corollaries 5 and 7:
+    :func:`printed_single_machine_tree_rows`, :func:`printed_noisy_counts_tree_rows`.
+
     Parameters
     ----------
     error : float
@@ -219,10 +232,9 @@ def printed_topdown_rows(
     nodes : int
         M, the number of splits.
     needs : callable
-        N(zeta, alpha, delta) of PrivateSplit, such as :func:`printed_split_rows` with its
-        candidates (Corollary 5) or :func:`printed_noisy_counts_rows` (Corollary 7).
+        N(zeta, alpha, delta) of PrivateSplit, for the entropy.
     least_share : float, optional
-        b, the least share of the budget of a depth; by default 1 / M (uniform).
+        b, the least share of the budget of a depth; by default 1 / M (uniform), and never more.
     parties : int, default=1
 
     Notes
@@ -230,7 +242,7 @@ def printed_topdown_rows(
     Too few for what is claimed: see :func:`topdown_rows`.
     """
     nodes, parties = whole(nodes, "nodes"), whole(parties, "parties")
-    share = 1 / nodes if least_share is None else positive(least_share, "least_share")
+    share = _least_share(least_share, nodes)
     zeta = growth_tolerance(error, advantage, nodes)
     each = positive(alpha, "alpha") * share / 2
     failure = probability(failure, "failure")
@@ -253,12 +265,23 @@ def topdown_rows(
 ) -> float:
     """Return Theorem 3 and Corollary 16, repaired.
 
-    The arguments are those of :func:`printed_topdown_rows`. Half of the error is for labels, so
-    that the tree must be grown to an error of ``error / 2``: zeta, the weight below which leaves
-    are left alone and the rows of a leaf follow from that half (the paper uses all of ``error``,
-    and between both its guaranteed progress is negative). A path of M splits ends at depth M + 1,
-    which the shares must cover. Labels are chosen by permute-and-flip, or from the sums of k
-    parties' noisy counts.
+    The arguments are those of :func:`printed_topdown_rows`, and ``needs`` must be for the entropy:
+    :func:`split_rows` with an :func:`entropy_spread`, or :func:`noisy_counts_rows` with its
+    ``criterion``. Their defaults are for Gini, of which the theorem says nothing;
+    :func:`single_machine_tree_rows` and :func:`noisy_counts_tree_rows` put in what is right.
+
+    Half of the error is for labels, so that the tree must be grown to an error of ``error / 2``:
+    zeta, the weight below which leaves are left alone and the rows of a leaf follow from that half
+    (the paper uses all of ``error``, and between both its guaranteed progress is negative). A path
+    of M splits ends at depth M + 1, which the shares must cover: by default each has
+    ``1 / (M + 1)``. Labels are chosen by permute-and-flip, or from the sums of k parties' noisy
+    counts.
+
+    Notes
+    -----
+    With so many rows M splits are made as well as the proof needs. That these M splits reach the
+    error is guaranteed for ``nodes >= 2**log2_nodes(error / 2, advantage)`` only; with fewer it is
+    the rows' part of a guarantee that does not hold.
 
     Examples
     --------
@@ -267,7 +290,7 @@ def topdown_rows(
     '3.4e+10'
     """
     nodes, parties = whole(nodes, "nodes"), whole(parties, "parties")
-    share = 1 / (nodes + 1) if least_share is None else positive(least_share, "least_share")
+    share = _least_share(least_share, nodes + 1)
     alpha, failure = positive(alpha, "alpha"), probability(failure, "failure")
     grown = probability(error, "error") / 2
     zeta = growth_tolerance(grown, advantage, nodes)
@@ -275,6 +298,108 @@ def topdown_rows(
     weights = sum_error(2 / each, parties, failure / 4, 2 * nodes) / zeta
     splits = 2 * nodes / grown * needs(zeta, each / 2, failure / (2 * (2 * nodes + 1)))
     return max(weights, splits, label_rows(grown, alpha / 2, failure / 4, nodes + 1, parties))
+
+
+def printed_single_machine_tree_rows(
+    error: float, alpha: float, failure: float, advantage: float, nodes: int, candidates: int
+) -> float:
+    """Return Corollary 5 as its proofs print it: rows for TopDown with RNM on one machine.
+
+    The corollary states ``O~(M^3 / (error^2 gamma^2 alpha))``, without constants and logarithms;
+    these are those of the proofs of Theorem 3 and Lemma 4, with their faults. See
+    :func:`single_machine_tree_rows`.
+    """
+    needs = partial(printed_split_rows, candidates=candidates)
+    return printed_topdown_rows(error, alpha, failure, advantage, nodes, needs)
+
+
+def single_machine_tree_rows(
+    error: float, alpha: float, failure: float, advantage: float, nodes: int, candidates: int
+) -> float:
+    """Return Corollary 5, repaired: rows for a private TopDown by entropy on one machine.
+
+    :func:`topdown_rows` with :func:`split_rows`. One record changes rows x entropy by
+    :func:`entropy_spread` of a public bound on the rows: here the rows themselves, so that they are
+    a fixed point, and any larger table with its own bound suffices, too.
+
+    Parameters
+    ----------
+    error, alpha, failure, advantage, nodes
+        As for :func:`topdown_rows`, with what its notes say of ``nodes``.
+    candidates : int
+        The splitting functions.
+
+    Examples
+    --------
+    >>> given = (0.5, 1.0, 0.1, 0.5, 8, 100)
+    >>> f"{single_machine_tree_rows(*given):.2g} {printed_single_machine_tree_rows(*given):.2g}"
+    '3.2e+10 9.6e+10'
+    """
+
+    def needed(rows: float) -> float:
+        needs = partial(split_rows, candidates=candidates, spread=entropy_spread(rows))
+        return topdown_rows(error, alpha, failure, advantage, nodes, needs)
+
+    return _smallest_rows(needed, needed(2.0))
+
+
+def printed_noisy_counts_tree_rows(
+    error: float,
+    alpha: float,
+    failure: float,
+    advantage: float,
+    nodes: int,
+    candidates: int,
+    parties: int,
+) -> float:
+    """Return Corollary 7 as its proofs print it: rows for TopDown with NoisyCounts, k parties.
+
+    The corollary states ``O~(M^3 k H / (error^2 gamma^2 alpha))``, without constants and
+    logarithms; these are those of the proofs of Corollary 16 and Lemma 6, with their faults. See
+    :func:`noisy_counts_tree_rows`.
+    """
+    needs = partial(printed_noisy_counts_rows, candidates=candidates, parties=parties)
+    return printed_topdown_rows(error, alpha, failure, advantage, nodes, needs, parties=parties)
+
+
+def noisy_counts_tree_rows(
+    error: float,
+    alpha: float,
+    failure: float,
+    advantage: float,
+    nodes: int,
+    candidates: int,
+    parties: int,
+    *,
+    tables: int | None = None,
+    bins: int = 1,
+) -> float:
+    """Return Corollary 7, repaired: rows for TopDown by entropy with NoisyCounts among k parties.
+
+    :func:`topdown_rows` for k parties with :func:`noisy_counts_rows`.
+
+    Parameters
+    ----------
+    error, alpha, failure, advantage, nodes
+        As for :func:`topdown_rows`, with what its notes say of ``nodes``.
+    candidates, parties, tables, bins
+        As for :func:`noisy_counts_rows`.
+
+    Examples
+    --------
+    >>> given = (0.5, 1.0, 0.1, 0.5, 8, 100, 4)
+    >>> f"{noisy_counts_tree_rows(*given):.2g} {printed_noisy_counts_tree_rows(*given):.2g}"
+    '1.3e+13 9.7e+13'
+    """
+    needs = partial(
+        noisy_counts_rows,
+        candidates=candidates,
+        parties=parties,
+        tables=tables,
+        bins=bins,
+        criterion="entropy",
+    )
+    return topdown_rows(error, alpha, failure, advantage, nodes, needs, parties=parties)
 
 
 def label_rows(
@@ -291,10 +416,24 @@ def label_rows(
     epsilon = positive(epsilon, "epsilon")
     if whole(parties, "parties") == 1:
         lost = flip_error(2, epsilon, each)
+    elif each >= 0.5:  # more often noise swaps no two labels
+        lost = 0.0
     else:
         high = 2 * parties * math.log(2 * parties / each) + 1
         lost = brentq(lambda x: sum_tail(2 * parties, x) - each, 0.0, high) / epsilon
     return float(lost) * leaves / error
+
+
+def _least_share(share: float | None, depths: int) -> float:
+    """Return the least share of some depths, by default of equal ones."""
+    if share is None:
+        return 1 / depths
+    share = positive(share, "least_share")
+    if share * depths > 1 + 1e-9:
+        raise PlanError(
+            f"least_share must be at most 1 / {depths}: the shares of {depths} depths sum up to 1"
+        )
+    return share
 
 
 def _advantage(advantage: float) -> float:
