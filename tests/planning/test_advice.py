@@ -235,6 +235,17 @@ def test_the_plan_for_parties_is_what_the_learner_pays():
     assert plan.auto_depth == len(levels)
 
 
+@pytest.mark.parametrize(("rows", "epsilon"), [(10**7, 3e-4), (10**8, 1e-3), (10**9, 3e-3)])
+def test_a_secure_sum_is_not_refused_at_the_depth_that_is_taken(rows, epsilon):
+    depth = federated.auto_depth(epsilon, rows, federated.BINS, shared=True)
+    shares = federated.make_shares(epsilon, rows, depth, federated.BINS)
+    assert federated.refusal(shares, 300, 2, 4) is None
+    deeper = federated.auto_depth(epsilon, rows, federated.BINS, shared=False)
+    shares = federated.make_shares(epsilon, rows, depth + 1, federated.BINS)
+    assert deeper > depth
+    assert federated.refusal(shares, 300, 2, 4) is not None
+
+
 def test_the_plan_has_the_estimators_defaults():
     options = TopDownClassifier()._check_parameters(
         Schema({"a": Numeric(0, 1)}, target="y", classes=[0, 1])

@@ -292,7 +292,7 @@ def make_plan(
         affordable_leaves=int(min(rows, LABEL_ERROR * rows * epsilon / 2 / per_leaf)),
         depths=depths,
         winner=winner,
-        auto_depth=grower.auto_depth,
+        auto_depth=grower.auto_depth(winner),
         max_nodes=grower.max_nodes,
         flagship=_flagship(rows, epsilon, schema, _cells(bins, BINS)),
     )
@@ -335,10 +335,13 @@ class _Alone:
         f"labels get what keeps their loss at {LABEL_ERROR:.0%} of the rows, at most half, and "
         "levels share the rest equally"
     )
-    auto_depth = max_nodes = None
+    max_nodes = None
 
     def __init__(self, rows: int, epsilon: float, bins: int) -> None:
         self.rows, self.epsilon, self.bins = rows, epsilon, bins
+
+    def auto_depth(self, protocol: str) -> None:
+        """Return nothing: it has no depth of its own."""
 
     def sizes(self, schema: Schema) -> list[tuple[int, int]]:
         """Return the candidates and the cells of every feature."""
@@ -370,8 +373,12 @@ class _Apart:
 
         self.rows, self.epsilon, self.rules = rows, epsilon, federated
         self.bins = _cells(bins, federated.BINS)
-        self.auto_depth = federated.auto_depth(epsilon, rows, self.bins)
         self.max_nodes, self.sharing = federated.MAX_NODES, federated.describe_shares()
+
+    def auto_depth(self, protocol: str) -> int:
+        """Return the depth that it takes by itself."""
+        shared = protocol == SECURE
+        return self.rules.auto_depth(self.epsilon, self.rows, self.bins, shared=shared)
 
     def sizes(self, schema: Schema) -> list[tuple[int, int]]:
         """Return the candidates and the cells of every feature."""

@@ -12,7 +12,14 @@ from fractions import Fraction
 from privet.criteria import MAX_ROWS, Gini
 from privet.errors import PrivetError
 from privet.learners import topdown
-from privet.privacy import MOST_OPTIONS, LaplaceShare, NoisyMaxShare, check_range, exact
+from privet.privacy import (
+    MOST_OPTIONS,
+    SMALLEST_RATE,
+    LaplaceShare,
+    NoisyMaxShare,
+    check_range,
+    exact,
+)
 from privet.schema import Schema
 
 #: The estimator's defaults.
@@ -53,9 +60,13 @@ def count_sizes(schema: Schema, bins: int) -> list[tuple[int, int]]:
     return [(candidates.options(place, view), size) for place, size in enumerate(view.sizes)]
 
 
-def auto_depth(epsilon: float, rows: int, bins: int) -> int:
-    """Return the depth that it takes if it is told the rows, but no depth."""
-    return len(topdown.make_levels(exact(epsilon), rows, make_options(bins)))
+def auto_depth(epsilon: float, rows: int, bins: int, *, shared: bool) -> int:
+    """Return the depth that it takes if it is told the rows, but no depth.
+
+    If parties share noise, that ends before there is too little to share.
+    """
+    least = SMALLEST_RATE if shared else Fraction(0)
+    return len(topdown.make_levels(exact(epsilon), rows, make_options(bins), least))
 
 
 def make_shares(epsilon: float, rows: int, depth: int, bins: int) -> Shares:
