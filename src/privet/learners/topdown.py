@@ -106,8 +106,7 @@ def learn(table: PrivateTable, *, n_rows: int | None, options: Options) -> Tree:
     counted = n_rows is None and (options.max_depth is None or options.min_weight is not None)
     counting = amount * COUNT_SHARE if counted else Fraction(0)
     rest = less(amount, counting)
-    # What is too little is refused before the count is bought.
-    check_amounts([counting] if counted else [], make_levels(rest, 1, options, least), least)
+    _check_least(rest, [counting] if counted else [], options, least)
     if counted:
         n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
     rows = n_rows or 1
@@ -117,10 +116,11 @@ def learn(table: PrivateTable, *, n_rows: int | None, options: Options) -> Tree:
     return _tree(root, labels, table, view, options)
 
 
-def check_amounts(others: list[Amount], levels: list[Level], least: Amount) -> None:
-    """Raise if a table cannot answer for so little."""
-    amounts = [*others, *(each for level in levels for each in (level.choice, level.gain))]
-    if min(amounts) < least:
+def _check_least(amount: Amount, others: list[Amount], options: Options, least: Amount) -> None:
+    """Raise, before anything is spent, if a table cannot answer for as little as a tree has."""
+    levels = make_levels(amount, 1, options, least)
+    labels = amount * options.leaf_fraction
+    if min(labels, *others, *(level.gain for level in levels)) < least:
         raise BudgetError(
             "the budget is too small to share its noise among parties: a question of this tree "
             f"would have less than {float(least):g}; give a larger epsilon or a smaller max_depth"
@@ -236,8 +236,9 @@ def _deepest(growing: Amount, n_rows: int, options: Options, least: Amount) -> i
         return DEEPEST
     spread = Fraction(options.criterion.spread, options.criterion.scale)
     for depth in range(2, DEEPEST + 1):
-        last = _level(growing * _shares(depth, options)[-1])
-        if ROOM * spread / last.choice > Fraction(n_rows, 2 ** (depth - 1)) or last.gain < least:
+        levels = [_level(growing * share) for share in _shares(depth, options)]
+        noise, rows = ROOM * spread / levels[-1].choice, Fraction(n_rows, 2 ** (depth - 1))
+        if noise > rows or min(level.gain for level in levels) < least:
             return depth - 1
     return DEEPEST
 
