@@ -1,5 +1,6 @@
 """Shares of noise and masks."""
 
+import decimal
 import math
 from fractions import Fraction
 
@@ -67,6 +68,27 @@ def test_an_undecided_draw_takes_more_bits():
     # The number is just above the step: 1, whatever the 64 bits alone may suggest.
     assert draw_polya(1, Fraction(1, 2), 2, source).tolist() == [1]
     assert source.asked > 1
+
+
+@pytest.mark.parametrize("honest", [1, 3, 7])
+@pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(1, 2), Fraction(5)])
+@pytest.mark.parametrize("precision", [3, 28, 300])
+def test_steps_are_as_exact_as_they_say_whatever_the_callers_precision(rate, honest, precision):
+    """The thread's own precision cut the steps to 28 digits, and to three if it was three."""
+    _steps.cache_clear()
+    with decimal.localcontext() as context:
+        context.prec, context.rounding = precision, decimal.ROUND_UP
+        steps, error = _steps(rate, honest, 48)
+        finer, _ = _steps(rate, honest, 200)
+    _steps.cache_clear()
+    assert error < 10**14
+    assert all(abs(a - b // 10**152) <= error for a, b in zip(steps, finer, strict=False))
+    # The finer table itself: the first step to the power of h is 1 - exp(-rate), by its series.
+    series, term, k = Fraction(0), Fraction(1), 0
+    while abs(term) > Fraction(1, 10**230):
+        series, k = series + term, k + 1
+        term = -term * rate / k
+    assert abs(Fraction(finer[0], 10**200) ** honest - (1 - series)) < Fraction(1, 10**190)
 
 
 def test_a_share_says_what_the_sum_costs():
