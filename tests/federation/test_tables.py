@@ -11,6 +11,7 @@ import pytest
 
 from privet import (
     Budget,
+    Categorical,
     DiffPID3Classifier,
     LedgerStore,
     Numeric,
@@ -186,6 +187,98 @@ def test_a_party_trusts_no_candidates_view_or_numbers_that_it_has_not_checked():
     with pytest.raises(SchemaError, match="its own schema"):
         party.answer(0, "root", other)
     assert party.table.ledger.total.epsilon == 0
+
+
+def test_an_array_passes_for_no_tuple_of_children():
+    """A table of two columns has half as many rows as it has bytes: records changed their cells."""
+    party = party_of(0)
+    root = party.answer(0, "root", None)
+    cells = party.answer(root, "split", [Split(1, (0, 1, 2, 3))])
+    pair = party.answer(cells, "take", np.array([0, 1]))
+    wide, whole = Split(1, (0,) * 4), Split(1, (0,) * 4)
+    object.__setattr__(wide, "children", np.ones((4, 2), dtype=np.uint8))
+    hidden = Split(1, (0,) * 4)
+    hidden.__dict__["child_of"] = np.ones(8, dtype=np.int32)  # what a cache says is not looked at
+    with pytest.raises(Refused, match="does not know what"):
+        party.answer(pair, "split", [wide, whole])
+    with pytest.raises(Refused, match="does not know what"):
+        party.answer(0, "root", np.zeros(3, dtype=np.int64))
+    with pytest.raises(Lost):
+        party.answer(cells, "take", np.array([[0, 1]]))  # two cells that count as one
+    same = party.answer(pair, "split", [hidden, whole])
+    assert len(party._cells[same]) == 2
+    assert party.answer(same, "noisy_class_counts", 1).shape == (2, 2)
+
+
+class Alike(Categorical):
+    """Is equal to everything, and has a code less than it has."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        return True
+
+    @property
+    def size(self):
+        return 1
+
+
+def test_a_view_is_of_the_partys_own_schema():
+    """Codes beyond the sizes of a view lead records to cells of others."""
+    fake = Schema(SCHEMA.features, SCHEMA.target, classes=SCHEMA.classes)
+    object.__setattr__(fake, "features", {**SCHEMA.features, "c": Alike(list("uvw"))})
+    view = make_view(SCHEMA, 9)
+    object.__setattr__(view, "schema", fake)
+    party = party_of(0)
+    for question in ("root", "parts"):
+        given = (view,) if question == "root" else (2, 1, view)
+        with pytest.raises(Refused, match="does not know what"):
+            party.answer(0, question, *given)
+    root = PrivateTable(*rows(20, 0), SCHEMA, Budget(1.0)).root(view)
+    with pytest.raises(ValueError, match="one child for every code"):
+        root.split([Split(1, (0,))])
+
+
+class Clumsy(Party):
+    """Fails, and says where."""
+
+    def answer(self, target, question, *given, **options):
+        if question in self.allowed:
+            raise IndexError("record 17 has code 42")
+        return super().answer(target, question, *given, **options)
+
+
+def test_what_goes_wrong_at_a_party_says_nothing_of_its_rows(monkeypatch):
+    party = party_of(0)
+    root = party.answer(0, "root", None)
+
+    def fail(self, amount):
+        raise IndexError("record 17 has code 42")
+
+    monkeypatch.setattr("privet.tables.table.Cells.noisy_counts", fail)
+    clumsy = LocalLink(Clumsy("p1", *rows(20, 0), SCHEMA, Budget(1.0)))
+    for ask in (
+        lambda: party.answer(root, "noisy_counts", 1),
+        lambda: clumsy.receive(clumsy.send(1, "noisy_counts", 1)),
+    ):
+        with pytest.raises(Lost, match="failed") as caught:
+            ask()
+        assert "17" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("count", [-(2**63), 2**53, -(2**53)])
+def test_counts_beyond_any_table_are_nonsense(count):
+    class Liar(LocalLink):
+        def receive(self, number):
+            asked = self._waiting[number][1]
+            answer = super().receive(number)
+            return np.full(1, count) if asked == "noisy_counts" else answer
+
+    table = FederatedTable([party_of(0), Liar(party_of(1))], protocol="noisy-counts")
+    with pytest.raises(FederationError, match="'p1' did not answer, or answered nonsense"):
+        table.session(Budget(1.0)).root().noisy_counts(1)
 
 
 TURN = bytes(range(16))

@@ -22,9 +22,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from privet.criteria import ClippedEntropy, Entropy, Gini, GiniChords, Max
-from privet.errors import FederationError, PrivetError
+from privet.errors import FederationError, PrivetError, SchemaError
 from privet.privacy import Ballot, Budget, LedgerStore, Seat
-from privet.schema import Schema
+from privet.schema import Categorical, Numeric, Schema
 from privet.tables import (
     Binary,
     Cells,
@@ -48,9 +48,12 @@ CHARGED = frozenset(
      "share_labels", "share_splits"}
 )  # fmt: skip
 
+#: Questions that come with arrays: which cells, which features, what was dealt or opened.
+_WITH_ARRAYS = frozenset({"take", "choose_splits", "share_splits", "vote"})
+
 _KNOWN = {
-    type(None), bool, int, float, str, bytes, Fraction, np.ndarray, np.int64, np.float64,
-    Schema, View, Split, Binary, Each, Multiway, Thresholds, Given,
+    type(None), bool, int, float, str, bytes, Fraction, np.int64, np.float64,
+    Schema, Numeric, Categorical, View, Split, Binary, Each, Multiway, Thresholds, Given,
     Gini, GiniChords, Max, Entropy, ClippedEntropy,
 }  # fmt: skip
 
@@ -157,16 +160,28 @@ class Party:
     def answer(self, target: int, question: str, *given: Any, **options: Any) -> Any:
         """Answer a question about the table (target 0) or about cells, or refuse.
 
-        Cells are answered by a number, under which they can be asked in turn.
+        Cells are answered by a number, under which they can be asked in turn. What goes wrong in a
+        way that is not foreseen is a :class:`Lost` answer: its text could be about the rows.
         """
+        try:
+            return self._answer(target, question, given, options)
+        except PrivetError:
+            raise
+        except Exception:
+            lost = Lost(f"party {self.name!r} failed")
+        raise lost
+
+    def _answer(
+        self, target: int, question: str, given: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
         if question in CHARGED and question not in self.allowed:
             raise Refused(f"party {self.name!r} does not allow the question {question!r}")
         if question not in CHARGED | FREE:
             raise Refused(f"party {self.name!r} does not know the question {question!r}")
         try:
-            given = tuple(map(_own, given))
+            given = tuple(_own(value, arrays=question in _WITH_ARRAYS) for value in given)
             options = {name: _own(value) for name, value in options.items()}
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, ArithmeticError, SchemaError) as error:
             raise Refused(
                 f"party {self.name!r} does not know what {question!r} came with"
             ) from error
@@ -235,21 +250,31 @@ class Party:
         return number
 
 
-def _own(value: Any) -> Any:
+def _own(value: Any, *, arrays: bool = False) -> Any:
     """Return what a question came with, checked: plain public things, and objects made anew.
 
-    Exact types: a criterion of the asker's own could claim any sensitivity that it likes.
+    Exact types: a criterion of the asker's own could claim any sensitivity that it likes, a feature
+    any number of codes. Arrays only where they are due: elsewhere one could pass for a tuple, and
+    be read as more numbers than it has rows.
     """
     kind = type(value)
     if kind in (list, tuple):
-        return kind(map(_own, value))
+        return kind(_own(held, arrays=arrays) for held in value)
     if kind is dict:
         return {_own(key): _own(held) for key, held in value.items()}
-    if kind not in _KNOWN or (kind is np.ndarray and value.dtype.kind not in "biu"):
+    if kind is np.ndarray and arrays and value.dtype.kind in "biu":
+        return value
+    if kind not in _KNOWN:
         raise TypeError("a question came with something unknown")
-    if is_dataclass(value) and kind is not Schema:
+    if is_dataclass(value):
         # A new object has passed the checks of its class, and has no memory.
-        return kind(**{field.name: _own(getattr(value, field.name)) for field in fields(value)})
+        arrays = kind is Binary
+        return kind(
+            **{
+                field.name: _own(getattr(value, field.name), arrays=arrays)
+                for field in fields(value)
+            }
+        )
     return value
 
 
@@ -295,6 +320,9 @@ class LocalLink:
             raise
         except PrivetError as error:
             raise Refused(f"party {self.name!r} refuses: {error}") from error
+        except Exception:  # of a party of another kind: its text could be about the rows
+            lost = Lost(f"party {self.name!r} failed")
+        raise lost
 
     def close(self) -> None:
         """See :class:`Link`."""
@@ -395,6 +423,8 @@ def serve(line: Any, make: Callable[..., Party], given: tuple[Any, ...]) -> None
             break
         try:
             reply = (number, "answer", party.answer(target, question, *asked, **options))
+        except Lost:
+            reply = (number, "failed", None)
         except PrivetError as error:
             reply = (number, "refused", str(error))
         except Exception:

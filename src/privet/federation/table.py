@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.criteria import MAX_ROWS, Criterion
-from privet.errors import BudgetError, BudgetExceeded, FederationError, PrivetError
+from privet.errors import BudgetError, BudgetExceeded, FederationError
 from privet.federation.parties import Link, LocalLink, Lost, Party
 from privet.privacy import (
     MOST_OPTIONS,
@@ -240,7 +240,7 @@ class _Lines:
             except FederationError as error:
                 refused = refused or error
                 continue
-            if check is None or check(answer):
+            if check is None or _passes(check, answer):
                 found.append((link.name, answer))
             else:
                 lost.append(link)
@@ -459,7 +459,8 @@ class FederatedCells:
             question, candidates, criterion, proposing, *given, check=self._are_splits, **options
         )
         proposals: list[list[Split]] = [
-            list(dict.fromkeys(splits)) for splits in zip(*(a for _, a in answers), strict=True)
+            list(dict.fromkeys(map(_anew, splits)))
+            for splits in zip(*(a for _, a in answers), strict=True)
         ]
         rest = exact(amount) * (1 - PROPOSAL_SHARE)  # an infinite amount stays infinite
         best: list[tuple[int, Split]] = [(0, options_[0]) for options_ in proposals]
@@ -558,13 +559,11 @@ class FederatedCells:
         return np.asarray(whole - np.add.reduceat(criterion.losses(counts), first))
 
     def _are_splits(self, answer: Any) -> bool:
-        try:
-            return len(answer) == len(self) and all(
-                type(split) is Split and Split(split.feature, split.children).fits(self._view)
-                for split in answer
-            )
-        except (TypeError, ValueError):
-            return False
+        return (
+            type(answer) is list
+            and len(answer) == len(self)
+            and all(type(split) is Split and _anew(split).fits(self._view) for split in answer)
+        )
 
     # Books and lines
 
@@ -607,6 +606,19 @@ def _count(value: int | None, name: str, most: int) -> int:
     return value
 
 
+def _anew(split: Split) -> Split:
+    """Return a split that has passed the checks of its class, and has no memory."""
+    return Split(split.feature, split.children)
+
+
+def _passes(check: Callable[[Any], bool], answer: Any) -> bool:
+    """Tell whether an answer is one; what cannot even be looked at is none."""
+    try:
+        return check(answer)
+    except Exception:
+        return False
+
+
 def _is_place(answer: Any) -> bool:
     return type(answer) is int
 
@@ -620,12 +632,9 @@ def _is_sealed(answer: Any) -> bool:
 
 
 def _is_described(answer: Any) -> bool:
-    try:
-        schema, leaks = answer
-        Schema.from_dict(schema)
-        return all(isinstance(leak, str) for leak in leaks)
-    except (PrivetError, TypeError, ValueError, KeyError, AttributeError):
-        return False
+    schema, leaks = answer
+    Schema.from_dict(schema)
+    return all(isinstance(leak, str) for leak in leaks)
 
 
 def _is_array(answer: Any, shape: tuple[int, ...], kind: type[np.generic]) -> bool:
@@ -634,7 +643,10 @@ def _is_array(answer: Any, shape: tuple[int, ...], kind: type[np.generic]) -> bo
 
 def _counts_of(shape: tuple[int, ...]) -> Callable[[Any], bool]:
     def check(answer: Any) -> bool:
-        return _is_array(answer, shape, np.int64) and bool((np.abs(answer) < 2**53).all())
+        # Not by absolute values: the least number of all has none.
+        return _is_array(answer, shape, np.int64) and bool(
+            ((answer < 2**53) & (answer > -(2**53))).all()
+        )
 
     return check
 

@@ -215,7 +215,7 @@ class MemoryEngine:
         child_of = np.concatenate(
             [start + split.child_of for start, split in zip(first.tolist(), splits, strict=False)]
         )
-        offset_of = np.cumsum([0, *(len(split.children) for split in splits)])[:-1]
+        offset_of = np.cumsum([0, *(len(split.child_of) for split in splits)])[:-1]
         feature_of = np.array([split.feature for split in splits], dtype=np.int32)
         cells = np.empty_like(assignment.cells)
         codes = self.codes(assignment.view)

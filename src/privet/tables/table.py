@@ -185,7 +185,7 @@ class PrivateTable:
             return View.of_bins(self.schema)
         if view.schema != self.schema or view.schema.names != self.schema.names:
             raise SchemaError("a table is seen through its own schema only")
-        return view
+        return View(self.schema, view.cuts)  # which says the sizes, not one that looks like it
 
     def start_scores(self, start: Sequence[float]) -> Scores:
         """Give every record the same public score, or one per class. Free."""
@@ -314,6 +314,8 @@ class Cells:
     def take(self, chosen: NDArray[Any]) -> Cells:
         """Return some of the cells, by mask or by position, chosen by public facts. Free."""
         positions = np.arange(len(self))[chosen]
+        if positions.ndim != 1:
+            raise ValueError("give a mask of the cells, or a list of positions")
         assignment = _rooms[self._table].engine.take(_assignments[self], positions)
         return Cells(self._table, self._scopes.take(positions), self.depth, assignment)
 
