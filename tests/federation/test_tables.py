@@ -33,8 +33,9 @@ from privet.federation import (
     Refused,
 )
 from privet.learners.topdown import make_candidates, make_view
-from privet.privacy import Seat
-from privet.tables import Multiway, PrivateTable, Split
+from privet.privacy import Seat, Shape, deal, open_sum
+from privet.privacy import blind_choice as module
+from privet.tables import Given, Multiway, PrivateTable, Split
 
 from .parties import SCHEMA, make, make_odd, make_sleepy, rows
 
@@ -206,7 +207,7 @@ def test_an_array_passes_for_no_tuple_of_children():
     with pytest.raises(Lost):
         party.answer(cells, "take", np.array([[0, 1]]))  # two cells that count as one
     same = party.answer(pair, "split", [hidden, whole])
-    assert len(party._cells[same]) == 2
+    assert len(party._cells[same][0]) == 2
     assert party.answer(same, "noisy_class_counts", 1).shape == (2, 2)
 
 
@@ -324,6 +325,125 @@ def test_a_party_joins_no_round_that_its_owner_would_not():
     for trusted in (0, 1.5, True, "2"):
         with pytest.raises(FederationError, match="trusted must be"):
             joined("a", trusted=trusted)
+
+
+def ask_round(parties, question, *asked, honest=3, cells=None, turn=None):
+    """Return what the parties answer in one round; any of what is asked may differ by party."""
+    cells = cells or [party.answer(0, "root", None) for party in parties]
+    members, turn = [party.name for party in parties], turn or os.urandom(16)
+    each = [
+        [given[k] if isinstance(given, Differing) else given for given in (*asked, honest)]
+        for k in range(len(parties))
+    ]
+    return [
+        party.answer(target, question, *mine, members, turn)
+        for party, target, mine in zip(parties, cells, each, strict=True)
+    ]
+
+
+class Differing(list):
+    """One thing for each party."""
+
+
+def bound(count=3):
+    parties = [party_of(k, 50 * k, epsilon=1e6) for k in range(count)]
+    FederatedTable(parties)
+    return parties
+
+
+def is_sum(masked):
+    """Tell whether masks have cancelled: by chance they do for no cell."""
+    total = open_sum(masked).view(np.int64)
+    return bool((np.abs(total.astype(float)) < 2**40).all())
+
+
+def test_a_round_is_bound_to_its_terms():
+    """With less noise asked of the others, the first would be charged far less than it loses."""
+    parties = bound()
+    assert is_sum(ask_round(parties, "share_class_counts", 1.0))
+    assert is_sum(ask_round(parties, "share_class_counts", Differing([1, 1.0, Fraction(1)])))
+    lessened = ask_round(parties, "share_class_counts", Differing([0.01, 9.0, 9.0]))
+    fewer = ask_round(parties, "share_class_counts", 1.0, honest=Differing([3, 2, 2]))
+    view = make_view(SCHEMA, 9)
+    roots = [party.answer(0, "root", None) for party in parties]
+    finer = [party.answer(0, "root", view) for party in parties]
+    others = ask_round(parties, "share_class_counts", 1.0, cells=[roots[0], *finer[1:]])
+    children = [
+        party.answer(root, "split", [Split(1, (0, 1, 1, 1) if k else (0, 0, 1, 1))])
+        for k, (party, root) in enumerate(zip(parties, roots, strict=True))
+    ]
+    divided = ask_round(parties, "share_class_counts", 1.0, cells=children)
+    halves = [party.answer(0, "parts", 4, 7, None) for party in parties]
+    assert is_sum(ask_round(parties, "share_class_counts", [1.0] * 4, cells=halves))
+    taken = [
+        party.answer(half, "take", np.array([0, 1 + (k > 0)]))
+        for k, (party, half) in enumerate(zip(parties, halves, strict=True))
+    ]
+    apart = ask_round(parties, "share_class_counts", 1.0, cells=taken)
+    keyed = [party.answer(0, "parts", 4, 7 + (k > 0), None) for k, party in enumerate(parties)]
+    by_key = ask_round(parties, "share_class_counts", 1.0, cells=keyed)
+    spread = ask_round(
+        parties,
+        "share_class_counts",
+        Differing([[1, 1, 1, 1], [1, 1, 1, 2], [1] * 4]),
+        cells=halves,
+    )
+    for masked in (lessened, fewer, others, divided, apart, by_key, spread):
+        assert not is_sum(masked)
+
+
+def choice_of(parties, question, *asked, **given):
+    """Return the first words that a choice opens, as the coordinator could read them."""
+    ballots = ask_round(parties, question, *asked, **given)
+    names = range(len(parties))
+    options = {"share_labels": 2, "share_splits": 2}[question]
+    shape = (
+        Shape(1, options)
+        if question == "share_labels"
+        else Shape(
+            1, options, 13 * GiniChords(2).lines(2).shape[0], GiniChords(2).lines(2).shape[1]
+        )
+    )
+    dealt = deal(shape, len(parties))
+    words = [parties[k].answer(ballots[k], "vote", dealt[k]) for k in names]
+    # Under the key that the parties have in common: take it away, as they would.
+    step = parties[0]._ballots[ballots[0]]
+    key = step._seat.hide(step._turn + (1).to_bytes(4, "little"), words[0].size)
+    hidden = sum(module._Hand.of(hand[0], shape.rounds[0]).hidden for hand in dealt)
+    return open_sum(words) - key - hidden
+
+
+def test_a_choice_is_bound_to_its_terms():
+    parties = bound()
+    both, first = np.array([[True, True]]), np.array([[True, False]])
+
+    def small(words):
+        return bool((np.abs(words.view(np.int64).astype(float)) < 2**40).all())
+
+    assert small(choice_of(parties, "share_labels", 1.0))
+    assert not small(choice_of(parties, "share_labels", Differing([0.01, 9.0, 9.0])))
+    assert not small(choice_of(parties, "share_labels", 1.0, honest=Differing([3, 2, 2])))
+    asked = (Multiway(), GiniChords(2), 1.0, both)
+    assert small(choice_of(parties, "share_splits", *asked))
+    offered = Given({1: [Split(1, (0, 1, 2, 3))]})
+    same = Given({1: [Split(1, (1, 0, 2, 3))]})
+    for place, other in ((0, Differing([offered, same, same])), (2, Differing([0.01, 9.0, 9.0])),
+                         (3, Differing([both, first, first]))):  # fmt: skip
+        changed = [*asked[:place], other, *asked[place + 1 :]]
+        assert not small(choice_of(parties, "share_splits", *changed))
+
+
+def test_a_coordinator_that_asks_for_less_noise_elsewhere_gets_an_error():
+    class Meddler(LocalLink):
+        def send(self, target, question, *given, **options):
+            if question == "share_class_counts":
+                given = (9.0, *given[1:])
+            return super().send(target, question, *given, **options)
+
+    parties = [party_of(k, epsilon=20.0) for k in range(3)]
+    table = FederatedTable([parties[0], *map(Meddler, parties[1:])])
+    with pytest.raises(FederationError, match="the sum is no count"):
+        table.session(Budget(1.0)).root().noisy_class_counts(0.01)
 
 
 def test_owners_may_give_the_roster_themselves():

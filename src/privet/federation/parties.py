@@ -23,7 +23,7 @@ import numpy as np
 
 from privet.criteria import ClippedEntropy, Entropy, Gini, GiniChords, Max
 from privet.errors import FederationError, PrivetError, SchemaError
-from privet.privacy import Ballot, Budget, LedgerStore, Seat
+from privet.privacy import Ballot, Budget, LedgerStore, Seat, fingerprint
 from privet.schema import Categorical, Numeric, Schema
 from privet.tables import (
     Binary,
@@ -131,7 +131,8 @@ class Party:
                 table=schema.table,
             )
         self._seat: Seat | None = None
-        self._cells: dict[int, Cells] = {}
+        #: Cells, and a fingerprint of how they were made: the same at all parties.
+        self._cells: dict[int, tuple[Cells, bytes]] = {}
         self._ballots: dict[int, Ballot] = {}
         self._next = 1
 
@@ -206,16 +207,24 @@ class Party:
         if target == 0:
             if question not in ("root", "parts"):
                 raise Refused(f"party {self.name!r}: {question!r} is about cells")
-            return self._keep(getattr(self.table, question)(*given))
+            *first, view = given
+            view = View.of_bins(self.table.schema) if view is None else view
+            made: Cells = getattr(self.table, question)(*first, view)
+            return self._keep(made, fingerprint(question, first, view))
         if target not in self._cells:
             raise Refused(f"party {self.name!r} has no such cells")
-        cells = self._cells[target]
+        cells, how = self._cells[target]
         if question.startswith("share_"):
             *asked, honest, members, turn = self._check_round(given)
-            found = getattr(cells, question)(*asked, honest, self.seat, members, turn)
-            return self._keep(found) if isinstance(found, Ballot) else found
+            # A round is called by all that was asked: whoever was asked something else, for less
+            # noise, or of other cells, has other masks, and nobody can read the sum.
+            name = fingerprint(how, question, asked, honest, sorted(members), turn)
+            found = getattr(cells, question)(*asked, honest, self.seat, members, name)
+            return self._enter(found) if isinstance(found, Ballot) else found
         found = getattr(cells, question)(*given, **options)
-        return self._keep(found) if isinstance(found, Cells) else found
+        if isinstance(found, Cells):
+            return self._keep(found, fingerprint(how, question, given))
+        return found
 
     def _check_round(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
         """Refuse a round that its owner would not join, before it is charged."""
@@ -241,12 +250,18 @@ class Party:
             )
         return given
 
-    def _keep(self, found: Cells | Ballot) -> int:
+    def _keep(self, cells: Cells, how: bytes) -> int:
+        number = self._number()
+        self._cells[number] = (cells, how)
+        return number
+
+    def _enter(self, ballot: Ballot) -> int:
+        number = self._number()
+        self._ballots[number] = ballot
+        return number
+
+    def _number(self) -> int:
         number, self._next = self._next, self._next + 1
-        if isinstance(found, Ballot):
-            self._ballots[number] = found
-        else:
-            self._cells[number] = found
         return number
 
 

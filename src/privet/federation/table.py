@@ -52,8 +52,9 @@ from privet.tables import Multiway, Split, View, list_candidates, losses_of
 PROTOCOLS = ("noisy-counts", "local-rnm", "secure-sum")
 #: Part of a selection's budget for proposals; the counts of the proposals have the rest.
 PROPOSAL_SHARE = Fraction(1, 2)
-#: No sum of counts and noise is larger; one that is was not made of answers.
-_LARGEST = 2**62
+#: No sum of counts and noise is larger, for any amount that can be shared; nearly all sums whose
+#: masks do not cancel are.
+_LARGEST = 2**40
 
 Amounts = Amount | Sequence[Amount]
 

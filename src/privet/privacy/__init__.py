@@ -39,7 +39,7 @@ from privet.privacy.quantiles import (
     grid_counts,
     private_quantiles,
 )
-from privet.privacy.secure_sum import Seat, open_sum
+from privet.privacy.secure_sum import Seat, fingerprint, open_sum
 from privet.privacy.store import Draw, LedgerStore, Reservation
 
 __all__ = [
@@ -82,6 +82,7 @@ __all__ = [
     "deal",
     "exact",
     "fine_grid",
+    "fingerprint",
     "grid_counts",
     "never",
     "noise_for",

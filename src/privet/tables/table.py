@@ -403,7 +403,9 @@ class Cells:
         members : sequence of str
             Who takes part in the round.
         turn : bytes
-            What the round is called; used once.
+            What the round is called: a :func:`~privet.privacy.fingerprint` of the whole question,
+            of the cells and the amount, too, so that members who were asked something else share no
+            masks. Used once.
 
         Privacy
         -------
