@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from fractions import Fraction
 
@@ -20,9 +21,10 @@ from privet import (
     Schema,
     SulqID3Classifier,
     TopDownClassifier,
+    load,
 )
 from privet.criteria import Gini, GiniChords, Max
-from privet.errors import BudgetError, FederationError, SchemaError
+from privet.errors import BudgetError, BudgetExceeded, DataError, FederationError, SchemaError
 from privet.federation import (
     PROTOCOLS,
     FederatedTable,
@@ -32,6 +34,7 @@ from privet.federation import (
     ProcessLink,
     Refused,
 )
+from privet.federation.parties import CHARGED
 from privet.learners.topdown import make_candidates, make_view
 from privet.privacy import Seat, Shape, deal, open_sum
 from privet.privacy import blind_choice as module
@@ -121,9 +124,14 @@ def test_without_noise_parties_disagree_and_still_find_a_tree(protocol):
 def test_a_party_refuses_what_its_owner_did_not_allow(protocol):
     stingy = party_of(3, epsilon=0.5)
     parties = [*(party_of(k) for k in range(3)), stingy]
-    with pytest.raises(Refused, match=r"'p3'.*budget"):
-        TopDownClassifier(4.0, max_nodes=3).fit(FederatedTable(parties, protocol=protocol))
-    assert stingy.table.ledger.total.epsilon <= 0.5
+    table = FederatedTable(parties, protocol=protocol)
+    with pytest.raises(FederationError, match=r"'p3' has epsilon 0.5 left.*Nothing was spent"):
+        TopDownClassifier(4.0, max_nodes=3).fit(table)
+    assert all(party.table.ledger.total.epsilon == 0 for party in parties)
+    root = stingy.answer(0, "root", None)
+    with pytest.raises(BudgetExceeded, match="budget"):  # whatever the coordinator thinks
+        stingy.answer(root, "noisy_class_counts", 0.6)
+    assert stingy.table.ledger.total.epsilon == 0
     features, target = rows(20, 0)
     silent = Party("s", features, target, SCHEMA, Budget(9.0), allowed=["choose_best"])
     table = FederatedTable([party_of(0), silent], protocol=protocol).session(Budget(4.0))
@@ -132,6 +140,57 @@ def test_a_party_refuses_what_its_owner_did_not_allow(protocol):
     assert silent.table.ledger.total.epsilon == 0
     with pytest.raises(FederationError, match="can allow"):
         Party("s", features, target, SCHEMA, Budget(9.0), allowed=["rows"])
+
+
+NEEDED = {
+    "noisy-counts": {"topdown": ["noisy_class_counts"], "sulq": ["noisy_counts"]},
+    "local-rnm": {"topdown": ["choose_best", "noisy_class_counts"], "diffpid3": ["choose_splits"]},
+    "secure-sum": {
+        "topdown": ["share_class_counts", "share_splits", "share_labels"],
+        "diffpid3": ["share_class_counts", "share_splits"],
+        "sulq": ["share_class_counts"],
+    },
+}
+LEARNERS = {
+    "topdown": TopDownClassifier(4.0, max_nodes=3),
+    "diffpid3": DiffPID3Classifier(4.0, max_depth=1),
+    "sulq": SulqID3Classifier(4.0, max_depth=1),
+}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "learner", "question"),
+    [(p, m, q) for p, some in NEEDED.items() for m, questions in some.items() for q in questions],
+)
+def test_what_is_needed_and_not_allowed_is_noticed_before_anything_is_spent(
+    protocol, learner, question
+):
+    features, target = rows(200, 0)
+    strict = Party("s", features, target, SCHEMA, Budget(4.0), allowed=CHARGED - {question})
+    parties = [party_of(0), party_of(1), strict]
+    with pytest.raises(FederationError, match=rf"'s' does not allow the question '{question}'"):
+        LEARNERS[learner].fit(FederatedTable(parties, protocol=protocol))
+    assert all(party.table.ledger.total.epsilon == 0 for party in parties)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_what_is_not_needed_need_not_be_allowed(protocol, learner):
+    allowed = {
+        "noisy-counts": ["noisy_counts", "noisy_class_counts"],
+        "local-rnm": ["noisy_counts", "noisy_class_counts", "choose_best", "choose_splits"],
+        "secure-sum": {
+            "topdown": ["share_class_counts", "share_splits", "share_labels"],
+            "diffpid3": ["share_class_counts", "share_splits"],
+            "sulq": ["share_class_counts"],
+        },
+    }[protocol]
+    if isinstance(allowed, dict):
+        allowed = allowed[learner]
+    parties = [
+        Party(f"p{k}", *rows(300, k), SCHEMA, Budget(4.0), allowed=allowed) for k in range(3)
+    ]
+    LEARNERS[learner].fit(FederatedTable(parties, protocol=protocol))
 
 
 def test_a_party_answers_known_questions_only():
@@ -457,6 +516,49 @@ def test_owners_may_give_the_roster_themselves():
         FederatedTable(parties[:2])
 
 
+def test_a_new_federation_has_new_keys():
+    """Unless the roster is the owners' own: then no coordinator can have another one."""
+    a, b, c = parties = [party_of(k, epsilon=9.0) for k in range(3)]
+    FederatedTable([a, b])
+    old, key = a.answer(0, "root", None), a.seat.public_key
+    ballot = a.answer(old, "share_labels", 1, 2, ["p0", "p1"], TURN)
+    spent = a.table.ledger.total.epsilon
+    table = FederatedTable(parties)
+    assert a.seat.public_key != key
+    assert a.seat.peers == {"p1", "p2"}
+    with pytest.raises(Refused, match="no such choice"):
+        a.answer(ballot, "vote", [])
+    assert a.table.ledger.total.epsilon == spent
+    table.session(Budget(1.0)).root().noisy_class_counts(1)
+    assert a.table.ledger.total.epsilon == spent + 1
+    with pytest.raises(FederationError, match="another one is refused"):
+        c.answer(0, "join", {"p2": c.seat.public_key, "x": Seat("x").public_key})
+
+
+def test_a_smaller_federation_is_not_more_honest():
+    parties = [
+        Party(f"p{k}", *rows(50, k), SCHEMA, Budget(9.0), trusted=np.int64(3)) for k in range(4)
+    ]
+    table = FederatedTable(parties, honest=3).session(Budget(1.0))
+    table.root().noisy_class_counts(1)
+    # One of the four may not be honest: it need not be the one that left.
+    table = FederatedTable(parties[:3]).session(Budget(1.0))
+    with pytest.raises(Refused, match="its owner counts on 2"):
+        table.root().noisy_class_counts(1)
+    FederatedTable(parties[:3], honest=2).session(Budget(1.0)).root().noisy_class_counts(1)
+
+
+def test_after_a_loss_the_others_go_on_in_a_new_federation():
+    good = [party_of(k, epsilon=9.0) for k in range(3)]
+    table = FederatedTable([*good, Late(party_of(3, epsilon=9.0), "share_splits", 0)])
+    model = TopDownClassifier(4.0, max_nodes=3)
+    for _ in range(2):  # the second time, the names are still known
+        with pytest.raises(FederationError, match=r"'p3' did not answer.*without the lost ones"):
+            model.fit(table)
+    assert accuracy(model.fit(FederatedTable(good))) > 0.9
+    assert all(4 < party.table.ledger.total.epsilon < 9 for party in good)
+
+
 def test_a_choice_that_was_answered_wrongly_is_over():
     party, root = joined("ab")
     ballot = party.answer(root, "share_labels", 1, 2, ["p", "a", "b"], TURN)
@@ -468,7 +570,7 @@ def test_a_choice_that_was_answered_wrongly_is_over():
 
 def test_cells_that_are_not_needed_are_forgotten():
     party = party_of(0)
-    table = FederatedTable([party, party_of(1)], protocol="noisy-counts").session(Budget(9.0))
+    table = FederatedTable([party, party_of(1)], protocol="noisy-counts").session(Budget(4.0))
     for _ in range(5):
         table.root().noisy_counts(0.1)
     table.root()
@@ -604,7 +706,7 @@ def test_features_in_another_order_are_another_schema():
     turned = Schema(dict(reversed(SCHEMA.features.items())), "y", classes=[0, 1])
     features, target = rows(50, 0)
     other = Party("other", features[:, ::-1], target, turned, Budget(1.0))
-    with pytest.raises(FederationError, match="in another order"):
+    with pytest.raises(FederationError, match=r"or their order, of 'other' and 'p0' differ"):
         FederatedTable([party_of(0), other], protocol="noisy-counts")
 
 
@@ -776,6 +878,118 @@ def test_what_does_not_sum_is_refused_before_anything_is_spent():
     with pytest.raises(BudgetError, match="pure"):
         table.session(Budget(1.0, delta=1e-6))
     assert all(party.table.ledger.total.epsilon == 0 for party in parties)
+
+
+def test_plausible_mistakes_have_clear_errors(monkeypatch):
+    features, target = rows(10, 0)
+    frame = pd.DataFrame(features, columns=["x", "c"])
+    table = PrivateTable(features, target, SCHEMA, Budget(1.0))
+    for parties in ([frame, frame], frame, {"a": party_of(0)}, party_of(0), [table] * 2, None, 3):
+        with pytest.raises(FederationError, match="give a list of parties"):
+            FederatedTable(parties)
+    with pytest.raises(FederationError, match="own name"):
+        FederatedTable([])
+    for name in (1, "", None, b"p"):
+        with pytest.raises(FederationError, match="name is text"):
+            Party(name, features, target, SCHEMA, Budget(1.0))
+    with pytest.raises(FederationError, match=r"such as Budget\(1.0\)"):
+        Party("p", features, target, SCHEMA, 1.0)
+    with pytest.raises(FederationError, match="must be a Schema"):
+        Party("p", features, target, None, Budget(1.0))
+    for budget in (Budget(1.0, delta=1e-6), Budget(rho=1)):
+        with pytest.raises(FederationError, match="pure budgets only"):
+            Party("p", features, target, SCHEMA, budget)
+    for held in (party_of(0), [party_of(0), party_of(1)], (LocalLink(party_of(0)),)):
+        with pytest.raises(FederationError, match=r"fit\(FederatedTable"):
+            TopDownClassifier(1.0).fit(held)
+    with pytest.raises(DataError, match="no column 'y'"):
+        Party("p", features, None, SCHEMA, Budget(1.0))
+    assert FederatedTable([party_of(0), party_of(1)], honest=np.int64(2)).honest == 2
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(FederationError, match=r"pip install privet\[federation\]"):
+        FederatedTable([party_of(0), party_of(1)])
+    with pytest.raises(FederationError, match=r"pip install privet\[federation\]"):
+        Seat("p")
+
+
+def test_the_target_may_be_a_column():
+    features, target = rows(40, 0)
+    frame = pd.DataFrame({"y": target, "c": features[:, 1], "x": features[:, 0].astype(float)})
+    one = Party("p", frame, None, SCHEMA, Budget(1e6))
+    other = Party("p", features, target, SCHEMA, Budget(1e6))
+    counts = [
+        party.answer(party.answer(0, "root", None), "noisy_class_counts", 1_000).tolist()
+        for party in (one, other)
+    ]
+    assert counts[0] == counts[1]
+
+
+def test_schemas_may_differ_in_the_tables_name_and_in_nothing_else():
+    """Each owner's ledger file knows its table by its own name."""
+    named = [Schema(SCHEMA.features, "y", classes=[0, 1], table=name) for name in ("N", "S")]
+    for protocol in PROTOCOLS:
+        parties = [
+            Party(f"p{k}", *rows(800, k), schema, Budget(4.0)) for k, schema in enumerate(named)
+        ]
+        table = FederatedTable(parties, protocol=protocol)
+        assert table.schema.table is None
+        assert [party.table.schema.table for party in parties] == ["N", "S"]
+        for schema in (None, SCHEMA, named[1]):
+            model = TopDownClassifier(4 / 3, schema, max_nodes=3).fit(table)
+        assert model.schema_.table is None
+    same = FederatedTable([party_of(0), party_of(1)])
+    assert same.schema == SCHEMA
+    features = SCHEMA.features
+    for other, part in (
+        (Schema(features, "z", classes=[0, 1]), "the target"),
+        (Schema(features, "y", classes=[0, 1, 2]), "the classes"),
+        (Schema({**features, "x": Numeric(0, 2)}, "y", classes=[0, 1]), "the feature 'x'"),
+        (Schema({"x": features["x"]}, "y", classes=[0, 1]), "the features, or their order,"),
+    ):
+        given = rows(10, 0)[0][:, : len(other.names)]
+        strange = Party("strange", given, [0] * 10, other, Budget(1.0))
+        with pytest.raises(FederationError, match=rf"{part} of 'strange' and 'p0' differ"):
+            FederatedTable([party_of(0), strange])
+
+
+def test_what_is_closed_says_so():
+    with FederatedTable([party_of(0), party_of(1)]) as table:
+        session = table.session(Budget(1.0))
+    for ask in (session.root, lambda: TopDownClassifier(1.0).fit(table)):
+        with pytest.raises(FederationError, match="federation is closed"):
+            ask()
+    table.close()
+    with party_of(2) as party:
+        pass
+    with pytest.raises(Refused, match="books are closed"):
+        FederatedTable([party, party_of(1)])
+
+
+@pytest.mark.filterwarnings("ignore:epsilon is infinite")
+def test_an_endless_budget_is_not_an_endless_fit():
+    parties = [Party(f"p{k}", *rows(300, k), SCHEMA, Budget(float("inf"))) for k in range(2)]
+    table = FederatedTable(parties)
+    model = TopDownClassifier(1.0, max_nodes=3).fit(table)
+    assert model.privacy_.private
+    assert model.privacy_.epsilon <= 1
+    model = TopDownClassifier(float("inf"), max_nodes=3).fit(table)
+    assert model.privacy_.warnings == ("epsilon is infinite, so there is no noise at all",)
+
+
+def test_the_card_says_what_it_rests_on(tmp_path):
+    parties = [party_of(k, epsilon=9.0) for k in range(4)]
+    for protocol, honest in (("secure-sum", 3), ("noisy-counts", None)):
+        table = FederatedTable(parties, protocol=protocol, honest=honest)
+        model = SulqID3Classifier(1.0, max_depth=1).fit(table)
+        model.save(tmp_path / "model.json")
+        (note,) = load(tmp_path / "model.json").privacy.notes[1:]
+        assert "4 parties" in note
+        assert protocol in note
+        assert ("at least 3 of the parties are honest" in note) == (protocol == "secure-sum")
+    links = [*parties[:3], Late(party_of(3, epsilon=9.0), "noisy_counts", 0)]
+    table = FederatedTable(links, protocol="noisy-counts", least=3)
+    model = SulqID3Classifier(1.0, max_depth=1).fit(table)
+    assert "3 parties (1 more lost on the way)" in model.privacy_.notes[-1]
 
 
 def test_bad_federations_are_refused(tmp_path):

@@ -11,13 +11,13 @@ import multiprocessing
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from privet.errors import FederationError, PrivetError, SchemaError
 from privet.privacy import Ballot, Budget, LedgerStore, Seat, fingerprint
 from privet.schema import Categorical, Numeric, Schema
 from privet.tables import (
+    NO_NOISE,
     Binary,
     Cells,
     Each,
@@ -40,7 +41,7 @@ from privet.tables import (
 #: Questions that cost nothing: they say which cells are meant, or what is public.
 FREE = frozenset(
     {"root", "parts", "take", "split", "forget", "public_key", "join", "seal", "unseal", "describe",
-     "vote"}
+     "left", "vote"}
 )  # fmt: skip
 #: Questions that are charged.
 CHARGED = frozenset(
@@ -74,18 +75,20 @@ class Party:
     name : str
         By which the others know it.
     features, target : dataframe or array, column
-        Its rows; they may be none.
+        Its rows; they may be none. If the target is None, it is the column of the features that
+        the schema names.
     schema : Schema
-        What is public; the same for all parties.
+        What is public; the same for all parties, but for the table's name.
     budget : Budget
-        What its owner allows to be spent on its rows.
+        What its owner allows to be spent on its rows, in pure epsilon.
     allowed : collection of str, optional
         Which questions its owner allows; all that are known if None.
     ledger : path or LedgerStore, optional
         The owner's ledger file, from which the budget is reserved; :meth:`close` settles it.
     trusted : int, optional
         For secure sums: how many parties of the roster, this one included, its owner takes for
-        honest; all if None. A round whose noise would rest on more of them is refused.
+        honest; all if None. A round whose noise would rest on more of them is refused. If the
+        party joins a smaller federation later, as many of its members are doubted as before.
     random_state : int, generator, Noise or None
         As for :class:`~privet.PrivateTable`: None for cryptographic noise.
 
@@ -113,10 +116,22 @@ class Party:
         trusted: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.name = name
-        if trusted is not None and (type(trusted) is not int or trusted < 1):
+        if not isinstance(name, str) or not name:
+            raise FederationError("a party's name is text, and not empty")
+        if not isinstance(schema, Schema):
+            raise FederationError("schema must be a Schema; read one with Schema.from_toml(path)")
+        if not isinstance(budget, Budget):
+            raise FederationError("budget must be a Budget, such as Budget(1.0)")
+        if budget.accountant != "pure":
+            raise FederationError(
+                "a federation has pure budgets only: give the party a Budget without delta or rho"
+            )
+        if trusted is not None and (
+            isinstance(trusted, bool) or not isinstance(trusted, int | np.integer) or trusted < 1
+        ):
             raise FederationError("trusted must be a whole number from 1 on: this party is one")
-        self.trusted = trusted
+        self.name = name
+        self.trusted = None if trusted is None else int(trusted)
         self.allowed = frozenset(CHARGED if allowed is None else allowed)
         if not self.allowed <= CHARGED:
             raise FederationError(f"a party can allow {', '.join(sorted(CHARGED))}, nothing else")
@@ -131,6 +146,9 @@ class Party:
                 table=schema.table,
             )
         self._seat: Seat | None = None
+        #: Whether the roster came from the owner, and how many of a roster may not be honest.
+        self._pinned, self._doubted = False, 0
+        self._closed = False
         #: Cells, and a fingerprint of how they were made: the same at all parties.
         self._cells: dict[int, tuple[Cells, bytes]] = {}
         self._ballots: dict[int, Ballot] = {}
@@ -149,10 +167,33 @@ class Party:
         An owner who does not trust the coordinator to pass keys on gets them from the other owners
         (each party's ``seat.public_key``) and calls this first: any other roster is refused then.
         """
+        self._join(roster)
+        self._pinned = True
+
+    def _join(self, roster: Mapping[str, bytes]) -> None:
         self.seat.join(roster)
+        if self.trusted is not None:
+            self._doubted = max(self._doubted, len(roster) - self.trusted)
+
+    def _public_key(self) -> bytes:
+        """Return the key for a roster: a new one, if the roster is not the owner's own.
+
+        A new federation has new keys, so that nothing of the one before can be asked any more.
+        """
+        if self.seat.peers and not self._pinned:
+            self._seat = None
+            self._ballots.clear()
+        return self.seat.public_key
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the books, and settle the owner's ledger file."""
+        self._closed = True
         self.table.ledger.close()
         if self._reservation is not None:
             self._reservation.settle(self.table.ledger.total, self.table.ledger.entries)
@@ -175,6 +216,8 @@ class Party:
     def _answer(
         self, target: int, question: str, given: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
+        if self._closed and question != "forget":
+            raise Refused(f"party {self.name!r} refuses: its books are closed; make it anew")
         if question in CHARGED and question not in self.allowed:
             raise Refused(f"party {self.name!r} does not allow the question {question!r}")
         if question not in CHARGED | FREE:
@@ -187,10 +230,16 @@ class Party:
                 f"party {self.name!r} does not know what {question!r} came with"
             ) from error
         if question == "describe":
-            return self.table.schema.to_dict(), list(self.table.leaks)
+            # An endless budget is its owner's word; how much noise there is, a fit's budget says.
+            leaks = [leak for leak in self.table.leaks if leak != NO_NOISE]
+            return self.table.schema.to_dict(), leaks, sorted(self.allowed)
+        if question == "left":
+            return self.table.ledger.left
         if question == "public_key":
-            return self.seat.public_key
-        if question in ("join", "seal", "unseal"):
+            return self._public_key()
+        if question == "join":
+            return self._join(*given)
+        if question in ("seal", "unseal"):
             return getattr(self.seat, question)(*given)
         if question == "forget":
             self._cells.pop(target, None)
@@ -208,9 +257,10 @@ class Party:
             if question not in ("root", "parts"):
                 raise Refused(f"party {self.name!r}: {question!r} is about cells")
             *first, view = given
-            view = View.of_bins(self.table.schema) if view is None else view
+            view = self._view(view)
             made: Cells = getattr(self.table, question)(*first, view)
-            return self._keep(made, fingerprint(question, first, view))
+            unnamed = replace(view.schema, table=None)
+            return self._keep(made, fingerprint(question, first, unnamed, view.cuts))
         if target not in self._cells:
             raise Refused(f"party {self.name!r} has no such cells")
         cells, how = self._cells[target]
@@ -225,6 +275,15 @@ class Party:
         if isinstance(found, Cells):
             return self._keep(found, fingerprint(how, question, given))
         return found
+
+    def _view(self, view: View | None) -> View:
+        """Return a view of this party's own schema, whatever the others call their tables."""
+        schema = self.table.schema
+        if view is None:
+            return View.of_bins(schema)
+        if replace(view.schema, table=schema.table) == schema:
+            view = View(replace(view.schema, table=schema.table), view.cuts)
+        return view
 
     def _check_round(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
         """Refuse a round that its owner would not join, before it is charged."""
@@ -241,12 +300,11 @@ class Party:
         ):
             raise Refused(f"party {self.name!r} takes part in no such round")
         # Of the members, so many may not be honest: as many as of the whole roster.
-        doubtful = 0 if self.trusted is None else max(0, len(roster) - self.trusted)
-        if honest > len(members) - doubtful:
+        sure = max(0, len(members) - self._doubted)
+        if honest > sure:
             raise Refused(
                 f"party {self.name!r} refuses: the noise of this round would rest on {honest} "
-                f"honest parties of {len(members)}, and its owner counts on "
-                f"{max(0, len(members) - doubtful)}"
+                f"honest parties of {len(members)}, and its owner counts on {sure}"
             )
         return given
 

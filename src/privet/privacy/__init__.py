@@ -39,7 +39,7 @@ from privet.privacy.quantiles import (
     grid_counts,
     private_quantiles,
 )
-from privet.privacy.secure_sum import Seat, fingerprint, open_sum
+from privet.privacy.secure_sum import Seat, check_cryptography, fingerprint, open_sum
 from privet.privacy.store import Draw, LedgerStore, Reservation
 
 __all__ = [
@@ -77,6 +77,7 @@ __all__ = [
     "Terms",
     "TopOf",
     "WholeTree",
+    "check_cryptography",
     "check_range",
     "coarse_grid",
     "deal",

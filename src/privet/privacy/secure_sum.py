@@ -27,6 +27,16 @@ from numpy.typing import NDArray
 from privet.errors import FederationError
 
 
+def check_cryptography() -> None:
+    """Raise if the library is missing that keys and masks come from."""
+    try:
+        import cryptography  # noqa: F401
+    except ImportError:
+        raise FederationError(
+            "secure sums need the library cryptography: pip install privet[federation]"
+        ) from None
+
+
 class Seat:
     """One party's keys.
 
@@ -37,6 +47,7 @@ class Seat:
     """
 
     def __init__(self, name: str) -> None:
+        check_cryptography()
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
         self.name = name

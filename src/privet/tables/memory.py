@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privet.criteria import MAX_ROWS
 from privet.errors import DataError
-from privet.frames import Columns, as_codes, as_numbers, as_series, check_readable
+from privet.frames import Columns, as_codes, as_numbers, as_series, check_readable, target_column
 from privet.privacy import Exact, Noise, grid_counts
 from privet.schema import Numeric, Schema
 from privet.tables import _kernels
@@ -57,6 +57,8 @@ class MemoryEngine:
 
     def __init__(self, table: Any, target: Any, schema: Schema) -> None:
         columns = Columns.of(table, schema)
+        if target is None:
+            target = target_column(columns, schema)
         targets = as_series(target, schema.target)
         if len(targets) != len(columns):
             raise DataError("the features and the target have different numbers of rows")

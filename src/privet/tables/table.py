@@ -86,6 +86,9 @@ _SSE_STEPS = 128
 #: Means that leak are published on a grid of so many steps.
 _MEAN_STEPS, _MEAN_LEVELS = 2**24, 2**10
 
+#: Why what is learnt with an infinite budget is not private.
+NO_NOISE = "epsilon is infinite, so there is no noise at all"
+
 #: The selections that :meth:`Cells.choose_best` offers.
 _SELECTIONS: dict[str, type[PermuteAndFlip | Exponential | ReportNoisyMax]] = {
     "flip": PermuteAndFlip,
@@ -117,9 +120,10 @@ class PrivateTable:
     ----------
     features : dataframe or array
         The features; pandas, polars, pyarrow or numpy.
-    target : column
-        The target. Records whose class is missing or unknown, or whose number is missing, are left
-        out; estimators refuse the latter.
+    target : column or None
+        The target; if None, the column of the features that the schema names. Records whose class
+        is missing or unknown, or whose number is missing, are left out; estimators refuse the
+        latter.
     schema : Schema
         What is public.
     budget : Budget
@@ -1196,5 +1200,5 @@ def leaks_of(schema: Schema, budget: Budget, random_state: Any) -> tuple[str, ..
             "None for anything that is published"
         )
     if budget.limit == float("inf"):
-        reasons.append("epsilon is infinite, so there is no noise at all")
+        reasons.append(NO_NOISE)
     return tuple(reasons)
