@@ -40,7 +40,7 @@ from privet.privacy import Seat, Shape, deal, open_sum
 from privet.privacy import blind_choice as module
 from privet.tables import Given, Multiway, PrivateTable, Split
 
-from .parties import SCHEMA, make, make_odd, make_sleepy, rows
+from .parties import SCHEMA, make, make_babbling, make_nothing, make_odd, make_sleepy, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is fixed")
 
@@ -1110,3 +1110,63 @@ def test_late_answers_and_second_answers_are_dropped():
         assert first < second < third
     finally:
         link.close()
+
+
+@pytest.mark.parametrize("how", ["garbage", "class", "number", "kind", "text", "half"])
+def test_a_process_that_answers_nonsense_is_lost(how):
+    good = [party_of(k) for k in range(2)]
+    link = ProcessLink("odd", make_babbling, (how, "odd"), patience=60.0)
+    with FederatedTable([*good, link], protocol="noisy-counts", least=2) as table:
+        root = table.session(Budget(4.0)).root()
+        link.patience = 1.0 if how == "half" else 60.0
+        start = time.monotonic()
+        assert abs(int(root.noisy_counts(2)[0]) - 1_000) < 60
+        assert time.monotonic() - start < 30  # an answer that stops in the middle would take 60
+        assert table.parties == ("p0", "p1")
+    assert not link._process.is_alive()
+
+
+def test_slow_parties_are_waited_for_at_the_same_time():
+    links = [ProcessLink(f"s{k}", make_odd, ("sleeps", f"s{k}"), patience=60.0) for k in range(3)]
+    with FederatedTable([party_of(0), *links], protocol="noisy-counts", least=1) as table:
+        root = table.session(Budget(4.0)).root()
+        for link in links:
+            link.patience = 2.0
+        start = time.monotonic()
+        root.noisy_counts(1)
+        assert time.monotonic() - start < 3.9  # one after the other: six, or four with answers
+        assert table.parties == ("p0",)
+
+
+def test_an_answer_that_came_in_time_is_read_late():
+    """The asker may have been busy with another party."""
+    link = ProcessLink("p", make, ("p", 50, 0, 4.0, 0), patience=60.0)
+    try:
+        root = link.receive(link.send(0, "root", None))
+        link.patience = 3.0
+        number = link.send(root, "noisy_counts", 1)
+        time.sleep(4)
+        assert link.receive(number).shape == (1,)
+    finally:
+        link.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((make_nothing, ("own",)), "the rows are not here"),
+        ((make_nothing, ("other",)), "could not be made; call its make by itself"),
+        ((make_nothing, ("none",)), "returns no Party"),
+        ((make, ("another name",)), "another name than the link's"),
+    ],
+    ids=["own", "other", "none", "name"],
+)
+def test_a_party_that_cannot_be_made_says_why(given, said):
+    with pytest.raises(Refused, match=f"'b' refuses: .*{said}") as caught:
+        FederatedTable([party_of(0), ProcessLink("b", *given)])
+    assert "17" not in str(caught.value)
+
+
+def test_what_another_process_cannot_import_is_refused():
+    with pytest.raises(FederationError, match="function of a module"):
+        ProcessLink("b", lambda: make("b"))

@@ -7,6 +7,7 @@ the asker says. A *link* carries questions to a party: in this process, or to an
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -15,7 +16,8 @@ from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from queue import SimpleQueue
+from pickle import PicklingError
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Protocol, Self
 
@@ -352,7 +354,11 @@ def _own(value: Any, *, arrays: bool = False) -> Any:
 
 
 class Link(Protocol):
-    """A line to one party. Questions may be sent to several parties before answers are awaited."""
+    """A line to one party. Questions may be sent to several parties before answers are awaited.
+
+    How long a link waits for an answer counts from the question: several slow parties are waited
+    for at the same time.
+    """
 
     name: str
 
@@ -414,7 +420,7 @@ class ProcessLink:
     given : tuple
         What it is called with.
     patience : float, default=600.0
-        Seconds to wait for an answer; a later one is not read.
+        Seconds from a question to its answer; one that arrives later is not read.
     """
 
     def __init__(
@@ -428,20 +434,38 @@ class ProcessLink:
         self.name = name
         self.patience = patience
         self._sent = 0
+        self._asked: dict[int, float] = {}
         context = multiprocessing.get_context("spawn")
         self._line, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, make, given), daemon=True)
-        self._process.start()
+        self._process = context.Process(target=serve, args=(theirs, name, make, given), daemon=True)
+        try:
+            self._process.start()
+        except (AttributeError, TypeError, PicklingError) as error:
+            raise FederationError(
+                "another process must be able to import make and what it is given: take a function "
+                "of a module"
+            ) from error
         theirs.close()
-        # A process that does not read would block whoever writes: a thread does, not the asker.
+        # A process that does not read would block whoever writes, and one that stops in the middle
+        # of an answer whoever reads: threads do, not the asker.
         self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
+        self._inbox: SimpleQueue[tuple[float, bytes | None]] = SimpleQueue()
         self._writer = Thread(target=self._write, daemon=True)
+        self._reader = Thread(target=self._read, daemon=True)
         self._writer.start()
+        self._reader.start()
 
     def _write(self) -> None:
         with suppress(OSError):
             while (message := self._outbox.get()) is not None:
                 self._line.send_bytes(message)
+
+    def _read(self) -> None:
+        with suppress(Exception):  # whatever it is, there is nothing more to read
+            while True:
+                message = self._line.recv_bytes()
+                self._inbox.put((time.monotonic(), message))
+        self._inbox.put((0.0, None))
 
     def send(self, target: int, question: str, *given: Any, **options: Any) -> int:
         """See :class:`Link`."""
@@ -450,21 +474,24 @@ class ProcessLink:
         self._sent += 1
         message = (self._sent, target, question, given, options)
         self._outbox.put(bytes(ForkingPickler.dumps(message)))
+        if question != "forget":  # whose answer nobody waits for
+            self._asked[self._sent] = time.monotonic()
         return self._sent
 
     def receive(self, number: int) -> Any:
         """See :class:`Link`. Answers to other questions (late ones, second ones) are dropped."""
-        deadline = time.monotonic() + self.patience
+        deadline = self._asked.pop(number) + self.patience
         while True:
             try:
-                if not self._line.poll(max(0.0, deadline - time.monotonic())):
-                    raise Lost(f"party {self.name!r} did not answer in time")
-                message = self._line.recv()
-            except (EOFError, OSError) as error:
-                raise Lost(f"party {self.name!r} is lost") from error
-            if not isinstance(message, tuple) or len(message) != 3:
-                raise Lost(f"party {self.name!r} answered nonsense")
-            answered, kind, answer = message
+                arrived, message = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
+            except Empty:
+                arrived, message = math.inf, b""
+            if message is None:
+                self._inbox.put((arrived, message))  # for the next one who asks
+                raise Lost(f"party {self.name!r} is lost")
+            if arrived > deadline:
+                raise Lost(f"party {self.name!r} did not answer in time")
+            answered, kind, answer = self._open(message)
             if answered != number:
                 continue
             if kind == "refused":
@@ -473,28 +500,51 @@ class ProcessLink:
                 raise Lost(f"party {self.name!r} failed")
             return answer
 
+    def _open(self, message: bytes) -> tuple[int, str, Any]:
+        """Return the parts of a message, if it is one."""
+        try:
+            number, kind, answer = ForkingPickler.loads(message)
+        except Exception:
+            number = kind = answer = None
+        if (
+            type(number) is not int
+            or type(kind) is not str
+            or (kind == "refused" and type(answer) is not str)
+        ):
+            raise Lost(f"party {self.name!r} answered nonsense")
+        return number, kind, answer
+
     def close(self) -> None:
         """See :class:`Link`."""
+        # A word, not just the end of the line: as long as a thread reads from it, it has no end.
+        self._outbox.put(bytes(ForkingPickler.dumps(None)))
         self._outbox.put(None)
         self._writer.join(timeout=1)
         if self._writer.is_alive():  # it writes to somebody who does not read
             self._process.kill()
-        else:
-            self._line.close()
         self._process.join(timeout=5)
         if self._process.is_alive():
             self._process.kill()
+            self._process.join(timeout=5)
+        self._reader.join(timeout=1)
+        self._line.close()
 
 
-def serve(line: Any, make: Callable[..., Party], given: tuple[Any, ...]) -> None:
+def serve(line: Any, name: str, make: Callable[..., Party], given: tuple[Any, ...]) -> None:
     """Answer questions until the line ends; then settle the books."""
-    party = make(*given)
+    party, fault = _make(name, make, given)
     while True:
         try:
-            number, target, question, asked, options = line.recv()
-        except (EOFError, OSError):
+            message = line.recv()
+        except Exception:  # what cannot be read was sent by nobody who asks
             break
+        if message is None:
+            break
+        number, target, question, asked, options = message
+        reply: tuple[int, str, Any]
         try:
+            if party is None:
+                raise Refused(fault)
             reply = (number, "answer", party.answer(target, question, *asked, **options))
         except Lost:
             reply = (number, "failed", None)
@@ -506,4 +556,23 @@ def serve(line: Any, make: Callable[..., Party], given: tuple[Any, ...]) -> None
             line.send(reply)
         except OSError:
             break
-    party.close()
+    if party is not None:
+        party.close()
+
+
+def _make(
+    name: str, make: Callable[..., Party], given: tuple[Any, ...]
+) -> tuple[Party | None, str]:
+    """Return a party, or why there is none."""
+    try:
+        party: object = make(*given)
+    except PrivetError as error:
+        return None, str(error)
+    except Exception:  # what went wrong may be about the rows
+        return None, "it could not be made; call its make by itself to see why"
+    if not isinstance(party, Party):
+        return None, "its make returns no Party"
+    if party.name != name:
+        party.close()
+        return None, "its make returns a Party with another name than the link's"
+    return party, ""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn, Self
@@ -256,8 +256,9 @@ class FederatedTable:
     def close(self) -> None:
         """End the lines, of lost parties, too; parties settle their books."""
         self._lines.closed = True
-        for link in self._links:
-            link.close()
+        with ExitStack() as closing:  # all of them, whatever one does
+            for link in self._links:
+                closing.callback(link.close)
 
     def root(self, view: View | None = None) -> FederatedCells:
         """Return the whole table as one cell. Free."""
