@@ -707,8 +707,8 @@ def _links(parties: Any) -> list[Link]:
     methods = ("name", "send", "receive", "close")
     if not all(hasattr(link, method) for link in links for method in methods):
         raise FederationError(
-            "give a list of parties, not of rows: Party(name, features, target, schema, budget) "
-            "makes one, and so does a link to one"
+            "give a list of parties, or of links to them, not rows: Party(name, features, target, "
+            "schema, budget) makes one"
         )
     if len({link.name for link in links}) < len(links) or not links:
         raise FederationError("give at least one party, each with its own name")
