@@ -432,6 +432,11 @@ def test_a_round_is_bound_to_its_terms():
         for k, (party, root) in enumerate(zip(parties, roots, strict=True))
     ]
     divided = ask_round(parties, "share_class_counts", 1.0, cells=children)
+    by_name = [
+        party.answer(root, "split", splits=[Split(1, (0, 1, 1, 1) if k else (0, 0, 1, 1))])
+        for k, (party, root) in enumerate(zip(parties, roots, strict=True))
+    ]
+    named = ask_round(parties, "share_class_counts", 1.0, cells=by_name)
     halves = [party.answer(0, "parts", 4, 7, None) for party in parties]
     assert is_sum(ask_round(parties, "share_class_counts", [1.0] * 4, cells=halves))
     taken = [
@@ -447,7 +452,7 @@ def test_a_round_is_bound_to_its_terms():
         Differing([[1, 1, 1, 1], [1, 1, 1, 2], [1] * 4]),
         cells=halves,
     )
-    for masked in (lessened, fewer, others, divided, apart, by_key, spread):
+    for masked in (lessened, fewer, others, divided, named, apart, by_key, spread):
         assert not is_sum(masked)
 
 

@@ -275,7 +275,7 @@ class Party:
             return self._enter(found) if isinstance(found, Ballot) else found
         found = getattr(cells, question)(*given, **options)
         if isinstance(found, Cells):
-            return self._keep(found, fingerprint(how, question, given))
+            return self._keep(found, fingerprint(how, question, given, options))
         return found
 
     def _view(self, view: View | None) -> View:
