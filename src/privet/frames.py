@@ -121,6 +121,17 @@ class Columns:
         return as_codes(self.column(name), values, name)
 
 
+def target_column(columns: Columns, schema: Schema) -> Any:
+    """Return the column that the schema names as the target, as it came."""
+    if schema.target not in columns.names:
+        raise DataError(
+            f"the data have no column {schema.target!r}, which the schema names as the target; "
+            "pass the target by itself, or add the column"
+        )
+    column = columns.column(schema.target)
+    return column if isinstance(column, np.ndarray) else column.to_native()
+
+
 def feature_matrix(
     table: Any, schema: Schema, names: Sequence[str] | None = None
 ) -> NDArray[np.float64]:

@@ -53,7 +53,8 @@ class PrivacyCard(Mapping[str, Any]):
     warnings : tuple of str
         The reasons.
     notes : tuple of str
-        Rules that are part of the mechanism, such as clipping.
+        Rules that are part of the mechanism, such as clipping, and what a guarantee rests on
+        beyond the noise, such as honest parties.
     entries : tuple of dict
         The ledger's entries: what, where, how, how much.
     """
@@ -72,7 +73,14 @@ class PrivacyCard(Mapping[str, Any]):
     entries: tuple[dict[str, Any], ...]
 
     @classmethod
-    def of(cls, ledger: Ledger, leaks: tuple[str, ...], *, covered: bool = True) -> PrivacyCard:
+    def of(
+        cls,
+        ledger: Ledger,
+        leaks: tuple[str, ...],
+        *,
+        covered: bool = True,
+        notes: tuple[str, ...] = (),
+    ) -> PrivacyCard:
         """Write the card of a finished fit; what no budget covers cost infinitely much."""
         budget, total = ledger.budget, ledger.total if covered else _NOT_COVERED
         return cls(
@@ -86,7 +94,7 @@ class PrivacyCard(Mapping[str, Any]):
             accountant=budget.accountant,
             private=not leaks,
             warnings=leaks,
-            notes=NOTES,
+            notes=(*NOTES, *notes),
             entries=tuple(entry.to_dict() for entry in ledger.entries),
         )
 

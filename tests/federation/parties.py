@@ -1,12 +1,14 @@
 """Parties for the tests, importable by other processes."""
 
 import os
+import struct
 import sys
 import time
 
 import numpy as np
 
 from privet import Budget, Categorical, Numeric, Schema
+from privet.errors import DataError
 from privet.federation import Party
 
 SCHEMA = Schema(
@@ -57,7 +59,43 @@ class Chatters(Party):
         return super().answer(target, question, *given, **options)
 
 
+class Babbles(Party):
+    """Answers what is charged in ways in which nobody answers."""
+
+    def answer(self, target, question, *given, **options):
+        if question in self.allowed:
+            frame = sys._getframe(1).f_locals  # of the loop that serves this party
+            line, number = frame["line"], frame["number"]
+            if self.how == "garbage":
+                line.send_bytes(b"garbage")
+            elif self.how == "class":
+                line.send_bytes(b"cno_such_module\nX\n.")
+            elif self.how == "number":
+                line.send((np.zeros(3), "answer", 1))
+            elif self.how == "kind":
+                line.send((number, np.zeros(3), 1))
+            elif self.how == "text":
+                line.send((number, "refused", np.zeros(3)))
+            elif self.how == "half":
+                os.write(line.fileno(), struct.pack("!i", 1000) + b"x")
+                time.sleep(60)
+        return super().answer(target, question, *given, **options)
+
+
 KINDS = {"dies": Dies, "sleeps": Sleeps, "chatters": Chatters}
+
+
+def make_babbling(how, name):
+    party = Babbles(name, *rows(50, 9), SCHEMA, Budget(4.0))
+    party.how = how
+    return party
+
+
+def make_nothing(how):
+    if how == "own":
+        raise DataError("the rows are not here")
+    if how == "other":
+        raise ValueError("record 17 has value 42")
 
 
 def make_odd(kind, name):

@@ -1,16 +1,23 @@
 """Shares of noise and masks."""
 
+import decimal
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from privet import Schema
+from privet.criteria import Gini, GiniChords, Max
 from privet.errors import BudgetError, FederationError
-from privet.privacy import DiscreteLaplace, Exact, LaplaceShare, Seat, open_sum
+from privet.privacy import DiscreteLaplace, Exact, LaplaceShare, Seat, fingerprint, open_sum
 from privet.privacy.noise import SecureNoise, SeededNoise
 from privet.privacy.polya import _steps, draw_polya, draw_shares
-from privet.privacy.secure_sum import _nonce, key_stream
+from privet.privacy.secure_sum import _round_key, key_stream
+from privet.tables import Binary, Each, Multiway, Split, Thresholds
+
+from .parties import SCHEMA
 
 
 def polya(rate, honest, most):
@@ -67,6 +74,27 @@ def test_an_undecided_draw_takes_more_bits():
     # The number is just above the step: 1, whatever the 64 bits alone may suggest.
     assert draw_polya(1, Fraction(1, 2), 2, source).tolist() == [1]
     assert source.asked > 1
+
+
+@pytest.mark.parametrize("honest", [1, 3, 7])
+@pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(1, 2), Fraction(5)])
+@pytest.mark.parametrize("precision", [3, 28, 300])
+def test_steps_are_as_exact_as_they_say_whatever_the_callers_precision(rate, honest, precision):
+    """The thread's own precision cut the steps to 28 digits, and to three if it was three."""
+    _steps.cache_clear()
+    with decimal.localcontext() as context:
+        context.prec, context.rounding = precision, decimal.ROUND_UP
+        steps, error = _steps(rate, honest, 48)
+        finer, _ = _steps(rate, honest, 200)
+    _steps.cache_clear()
+    assert error < 10**14
+    assert all(abs(a - b // 10**152) <= error for a, b in zip(steps, finer, strict=False))
+    # The finer table itself: the first step to the power of h is 1 - exp(-rate), by its series.
+    series, term, k = Fraction(0), Fraction(1), 0
+    while abs(term) > Fraction(1, 10**230):
+        series, k = series + term, k + 1
+        term = -term * rate / k
+    assert abs(Fraction(finer[0], 10**200) ** honest - (1 - series)) < Fraction(1, 10**190)
 
 
 def test_a_share_says_what_the_sum_costs():
@@ -145,8 +173,8 @@ def test_no_other_round_has_the_same_mask():
 
 def mask_between(one, other, members, turn, size):
     """Return what one adds, and the other takes away: both could compute it."""
-    nonce = _nonce(turn, *(name.encode() for name in sorted(members)))
-    return key_stream(one._shared[other.name], nonce, size)
+    name = fingerprint(turn, sorted(members))
+    return key_stream(_round_key(one._shared[other.name], name), size)
 
 
 def test_a_roster_with_something_that_is_no_key_is_not_read():
@@ -157,3 +185,38 @@ def test_a_roster_with_something_that_is_no_key_is_not_read():
         assert not first.peers
     first.join({"a": first.public_key, "b": second.public_key})
     assert first.peers == {"b"}
+
+
+ALIKE = [  # things that are easily taken for each other
+    *(None, False, 0, 0.1, Fraction(1, 10), math.inf, "0", b"0", "", (), [0], [[0]], {0: 0}),
+    *([1, 2], ["1", "2"], ["12"], [1, [2]], [[1], 2], {1: 2}, {2: 1}, [1, 2, 3], [1.0, 2.0]),
+    *(2**80, [2**80, 1], -(2**63), [-(2**63), 1], [b"ab", b"c"], [b"a", b"bc"]),
+    *(np.array([1, 2]), np.array([[1, 2]]), np.array([[1], [2]]), np.array([1, 2], dtype=np.int32)),
+    *(
+        np.array([True, False]),
+        np.array([1, 0], dtype=np.uint8),
+        np.zeros((0, 2)),
+        np.zeros((2, 0)),
+    ),
+    *(Max(), Gini(), GiniChords(2), GiniChords(3), Split(0, (0, 1)), Split(1, (0, 1))),
+    *(Multiway(), Thresholds(4), Binary([np.eye(2, dtype=bool)]), Binary([Each(2, 2)])),
+    *(SCHEMA, Schema(dict(reversed(SCHEMA.features.items())), "y", classes=[0, 1])),
+]
+
+
+def test_no_other_things_have_the_same_fingerprint():
+    prints = [fingerprint(thing) for thing in ALIKE]
+    assert len(set(prints)) == len(ALIKE)
+    assert [fingerprint(pickle.loads(pickle.dumps(thing))) for thing in ALIKE] == prints
+    assert fingerprint(1, 2) != fingerprint([1, 2]) != fingerprint(1, [2])
+    assert (
+        fingerprint(1) == fingerprint(1.0) == fingerprint(Fraction(1)) == fingerprint(np.int64(1))
+    )
+    turned = np.asfortranarray(np.arange(6).reshape(2, 3))
+    assert fingerprint(turned) == fingerprint(np.ascontiguousarray(turned))
+    assert fingerprint(turned) == fingerprint(turned.astype(">i8"))
+    for thing in (object(), {1, 2}, Max, np.array(["a"])):
+        with pytest.raises(TypeError, match="plain things"):
+            fingerprint(thing)
+    with pytest.raises(ValueError, match="NaN"):
+        fingerprint(math.nan)

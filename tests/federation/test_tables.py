@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ import pytest
 
 from privet import (
     Budget,
+    Categorical,
     DiffPID3Classifier,
     LedgerStore,
     Numeric,
@@ -19,9 +21,10 @@ from privet import (
     Schema,
     SulqID3Classifier,
     TopDownClassifier,
+    load,
 )
 from privet.criteria import Gini, GiniChords, Max
-from privet.errors import BudgetError, FederationError, SchemaError
+from privet.errors import BudgetError, BudgetExceeded, DataError, FederationError, SchemaError
 from privet.federation import (
     PROTOCOLS,
     FederatedTable,
@@ -31,11 +34,13 @@ from privet.federation import (
     ProcessLink,
     Refused,
 )
+from privet.federation.parties import CHARGED
 from privet.learners.topdown import make_candidates, make_view
-from privet.privacy import Seat
-from privet.tables import Multiway, PrivateTable, Split, gains_of
+from privet.privacy import Seat, Shape, deal, open_sum
+from privet.privacy import blind_choice as module
+from privet.tables import Given, Multiway, PrivateTable, Split, gains_of
 
-from .parties import SCHEMA, make, make_odd, make_sleepy, rows
+from .parties import SCHEMA, make, make_babbling, make_nothing, make_odd, make_sleepy, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is fixed")
 
@@ -120,9 +125,14 @@ def test_without_noise_parties_disagree_and_still_find_a_tree(protocol):
 def test_a_party_refuses_what_its_owner_did_not_allow(protocol):
     stingy = party_of(3, epsilon=0.5)
     parties = [*(party_of(k) for k in range(3)), stingy]
-    with pytest.raises(Refused, match=r"'p3'.*budget"):
-        TopDownClassifier(4.0, max_nodes=3).fit(FederatedTable(parties, protocol=protocol))
-    assert stingy.table.ledger.total.epsilon <= 0.5
+    table = FederatedTable(parties, protocol=protocol)
+    with pytest.raises(FederationError, match=r"'p3' has epsilon 0.5 left.*Nothing was spent"):
+        TopDownClassifier(4.0, max_nodes=3).fit(table)
+    assert all(party.table.ledger.total.epsilon == 0 for party in parties)
+    root = stingy.answer(0, "root", None)
+    with pytest.raises(BudgetExceeded, match="budget"):  # whatever the coordinator thinks
+        stingy.answer(root, "noisy_class_counts", 0.6)
+    assert stingy.table.ledger.total.epsilon == 0
     features, target = rows(20, 0)
     silent = Party("s", features, target, SCHEMA, Budget(9.0), allowed=["choose_best"])
     table = FederatedTable([party_of(0), silent], protocol=protocol).session(Budget(4.0))
@@ -131,6 +141,57 @@ def test_a_party_refuses_what_its_owner_did_not_allow(protocol):
     assert silent.table.ledger.total.epsilon == 0
     with pytest.raises(FederationError, match="can allow"):
         Party("s", features, target, SCHEMA, Budget(9.0), allowed=["rows"])
+
+
+NEEDED = {
+    "noisy-counts": {"topdown": ["noisy_class_counts"], "sulq": ["noisy_counts"]},
+    "local-rnm": {"topdown": ["choose_best", "noisy_class_counts"], "diffpid3": ["choose_splits"]},
+    "secure-sum": {
+        "topdown": ["share_class_counts", "share_splits", "share_labels"],
+        "diffpid3": ["share_class_counts", "share_splits"],
+        "sulq": ["share_class_counts"],
+    },
+}
+LEARNERS = {
+    "topdown": TopDownClassifier(4.0, max_nodes=3),
+    "diffpid3": DiffPID3Classifier(4.0, max_depth=1),
+    "sulq": SulqID3Classifier(4.0, max_depth=1),
+}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "learner", "question"),
+    [(p, m, q) for p, some in NEEDED.items() for m, questions in some.items() for q in questions],
+)
+def test_what_is_needed_and_not_allowed_is_noticed_before_anything_is_spent(
+    protocol, learner, question
+):
+    features, target = rows(200, 0)
+    strict = Party("s", features, target, SCHEMA, Budget(4.0), allowed=CHARGED - {question})
+    parties = [party_of(0), party_of(1), strict]
+    with pytest.raises(FederationError, match=rf"'s' does not allow the question '{question}'"):
+        LEARNERS[learner].fit(FederatedTable(parties, protocol=protocol))
+    assert all(party.table.ledger.total.epsilon == 0 for party in parties)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_what_is_not_needed_need_not_be_allowed(protocol, learner):
+    allowed = {
+        "noisy-counts": ["noisy_counts", "noisy_class_counts"],
+        "local-rnm": ["noisy_counts", "noisy_class_counts", "choose_best", "choose_splits"],
+        "secure-sum": {
+            "topdown": ["share_class_counts", "share_splits", "share_labels"],
+            "diffpid3": ["share_class_counts", "share_splits"],
+            "sulq": ["share_class_counts"],
+        },
+    }[protocol]
+    if isinstance(allowed, dict):
+        allowed = allowed[learner]
+    parties = [
+        Party(f"p{k}", *rows(300, k), SCHEMA, Budget(4.0), allowed=allowed) for k in range(3)
+    ]
+    LEARNERS[learner].fit(FederatedTable(parties, protocol=protocol))
 
 
 def test_a_party_answers_known_questions_only():
@@ -189,6 +250,98 @@ def test_a_party_trusts_no_candidates_view_or_numbers_that_it_has_not_checked():
     assert party.table.ledger.total.epsilon == 0
 
 
+def test_an_array_passes_for_no_tuple_of_children():
+    """A table of two columns has half as many rows as it has bytes: records changed their cells."""
+    party = party_of(0)
+    root = party.answer(0, "root", None)
+    cells = party.answer(root, "split", [Split(1, (0, 1, 2, 3))])
+    pair = party.answer(cells, "take", np.array([0, 1]))
+    wide, whole = Split(1, (0,) * 4), Split(1, (0,) * 4)
+    object.__setattr__(wide, "children", np.ones((4, 2), dtype=np.uint8))
+    hidden = Split(1, (0,) * 4)
+    hidden.__dict__["child_of"] = np.ones(8, dtype=np.int32)  # what a cache says is not looked at
+    with pytest.raises(Refused, match="does not know what"):
+        party.answer(pair, "split", [wide, whole])
+    with pytest.raises(Refused, match="does not know what"):
+        party.answer(0, "root", np.zeros(3, dtype=np.int64))
+    with pytest.raises(Lost):
+        party.answer(cells, "take", np.array([[0, 1]]))  # two cells that count as one
+    same = party.answer(pair, "split", [hidden, whole])
+    assert len(party._cells[same][0]) == 2
+    assert party.answer(same, "noisy_class_counts", 1).shape == (2, 2)
+
+
+class Alike(Categorical):
+    """Is equal to everything, and has a code less than it has."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        return True
+
+    @property
+    def size(self):
+        return 1
+
+
+def test_a_view_is_of_the_partys_own_schema():
+    """Codes beyond the sizes of a view lead records to cells of others."""
+    fake = Schema(SCHEMA.features, SCHEMA.target, classes=SCHEMA.classes)
+    object.__setattr__(fake, "features", {**SCHEMA.features, "c": Alike(list("uvw"))})
+    view = make_view(SCHEMA, 9)
+    object.__setattr__(view, "schema", fake)
+    party = party_of(0)
+    for question in ("root", "parts"):
+        given = (view,) if question == "root" else (2, 1, view)
+        with pytest.raises(Refused, match="does not know what"):
+            party.answer(0, question, *given)
+    root = PrivateTable(*rows(20, 0), SCHEMA, Budget(1.0)).root(view)
+    with pytest.raises(ValueError, match="one child for every code"):
+        root.split([Split(1, (0,))])
+
+
+class Clumsy(Party):
+    """Fails, and says where."""
+
+    def answer(self, target, question, *given, **options):
+        if question in self.allowed:
+            raise IndexError("record 17 has code 42")
+        return super().answer(target, question, *given, **options)
+
+
+def test_what_goes_wrong_at_a_party_says_nothing_of_its_rows(monkeypatch):
+    party = party_of(0)
+    root = party.answer(0, "root", None)
+
+    def fail(self, amount):
+        raise IndexError("record 17 has code 42")
+
+    monkeypatch.setattr("privet.tables.table.Cells.noisy_counts", fail)
+    clumsy = LocalLink(Clumsy("p1", *rows(20, 0), SCHEMA, Budget(1.0)))
+    for ask in (
+        lambda: party.answer(root, "noisy_counts", 1),
+        lambda: clumsy.receive(clumsy.send(1, "noisy_counts", 1)),
+    ):
+        with pytest.raises(Lost, match="failed") as caught:
+            ask()
+        assert "17" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("count", [-(2**63), 2**53, -(2**53)])
+def test_counts_beyond_any_table_are_nonsense(count):
+    class Liar(LocalLink):
+        def receive(self, number):
+            asked = self._waiting[number][1]
+            answer = super().receive(number)
+            return np.full(1, count) if asked == "noisy_counts" else answer
+
+    table = FederatedTable([party_of(0), Liar(party_of(1))], protocol="noisy-counts")
+    with pytest.raises(FederationError, match="'p1' did not answer, or answered nonsense"):
+        table.session(Budget(1.0)).root().noisy_counts(1)
+
+
 TURN = bytes(range(16))
 
 
@@ -234,6 +387,130 @@ def test_a_party_joins_no_round_that_its_owner_would_not():
             joined("a", trusted=trusted)
 
 
+def ask_round(parties, question, *asked, honest=3, cells=None, turn=None):
+    """Return what the parties answer in one round; any of what is asked may differ by party."""
+    cells = cells or [party.answer(0, "root", None) for party in parties]
+    members, turn = [party.name for party in parties], turn or os.urandom(16)
+    each = [
+        [given[k] if isinstance(given, Differing) else given for given in (*asked, honest)]
+        for k in range(len(parties))
+    ]
+    return [
+        party.answer(target, question, *mine, members, turn)
+        for party, target, mine in zip(parties, cells, each, strict=True)
+    ]
+
+
+class Differing(list):
+    """One thing for each party."""
+
+
+def bound(count=3):
+    parties = [party_of(k, 50 * k, epsilon=1e6) for k in range(count)]
+    FederatedTable(parties)
+    return parties
+
+
+def is_sum(masked):
+    """Tell whether masks have cancelled: by chance they do for no cell."""
+    total = open_sum(masked).view(np.int64)
+    return bool((np.abs(total.astype(float)) < 2**40).all())
+
+
+def test_a_round_is_bound_to_its_terms():
+    """With less noise asked of the others, the first would be charged far less than it loses."""
+    parties = bound()
+    assert is_sum(ask_round(parties, "share_class_counts", 1.0))
+    assert is_sum(ask_round(parties, "share_class_counts", Differing([1, 1.0, Fraction(1)])))
+    lessened = ask_round(parties, "share_class_counts", Differing([0.01, 9.0, 9.0]))
+    fewer = ask_round(parties, "share_class_counts", 1.0, honest=Differing([3, 2, 2]))
+    view = make_view(SCHEMA, 9)
+    roots = [party.answer(0, "root", None) for party in parties]
+    finer = [party.answer(0, "root", view) for party in parties]
+    others = ask_round(parties, "share_class_counts", 1.0, cells=[roots[0], *finer[1:]])
+    children = [
+        party.answer(root, "split", [Split(1, (0, 1, 1, 1) if k else (0, 0, 1, 1))])
+        for k, (party, root) in enumerate(zip(parties, roots, strict=True))
+    ]
+    divided = ask_round(parties, "share_class_counts", 1.0, cells=children)
+    by_name = [
+        party.answer(root, "split", splits=[Split(1, (0, 1, 1, 1) if k else (0, 0, 1, 1))])
+        for k, (party, root) in enumerate(zip(parties, roots, strict=True))
+    ]
+    named = ask_round(parties, "share_class_counts", 1.0, cells=by_name)
+    halves = [party.answer(0, "parts", 4, 7, None) for party in parties]
+    assert is_sum(ask_round(parties, "share_class_counts", [1.0] * 4, cells=halves))
+    taken = [
+        party.answer(half, "take", np.array([0, 1 + (k > 0)]))
+        for k, (party, half) in enumerate(zip(parties, halves, strict=True))
+    ]
+    apart = ask_round(parties, "share_class_counts", 1.0, cells=taken)
+    keyed = [party.answer(0, "parts", 4, 7 + (k > 0), None) for k, party in enumerate(parties)]
+    by_key = ask_round(parties, "share_class_counts", 1.0, cells=keyed)
+    spread = ask_round(
+        parties,
+        "share_class_counts",
+        Differing([[1, 1, 1, 1], [1, 1, 1, 2], [1] * 4]),
+        cells=halves,
+    )
+    for masked in (lessened, fewer, others, divided, named, apart, by_key, spread):
+        assert not is_sum(masked)
+
+
+def choice_of(parties, question, *asked, **given):
+    """Return the first words that a choice opens, as the coordinator could read them."""
+    ballots = ask_round(parties, question, *asked, **given)
+    names = range(len(parties))
+    options = {"share_labels": 2, "share_splits": 2}[question]
+    shape = (
+        Shape(1, options)
+        if question == "share_labels"
+        else Shape(
+            1, options, 13 * GiniChords(2).lines(2).shape[0], GiniChords(2).lines(2).shape[1]
+        )
+    )
+    dealt = deal(shape, len(parties))
+    words = [parties[k].answer(ballots[k], "vote", dealt[k]) for k in names]
+    # Under the key that the parties have in common: take it away, as they would.
+    step = parties[0]._ballots[ballots[0]]
+    key = step._seat.hide(step._turn + (1).to_bytes(4, "little"), words[0].size)
+    hidden = sum(module._Hand.of(hand[0], shape.rounds[0]).hidden for hand in dealt)
+    return open_sum(words) - key - hidden
+
+
+def test_a_choice_is_bound_to_its_terms():
+    parties = bound()
+    both, first = np.array([[True, True]]), np.array([[True, False]])
+
+    def small(words):
+        return bool((np.abs(words.view(np.int64).astype(float)) < 2**40).all())
+
+    assert small(choice_of(parties, "share_labels", 1.0))
+    assert not small(choice_of(parties, "share_labels", Differing([0.01, 9.0, 9.0])))
+    assert not small(choice_of(parties, "share_labels", 1.0, honest=Differing([3, 2, 2])))
+    asked = (Multiway(), GiniChords(2), 1.0, both)
+    assert small(choice_of(parties, "share_splits", *asked))
+    offered = Given({1: [Split(1, (0, 1, 2, 3))]})
+    same = Given({1: [Split(1, (1, 0, 2, 3))]})
+    for place, other in ((0, Differing([offered, same, same])), (2, Differing([0.01, 9.0, 9.0])),
+                         (3, Differing([both, first, first]))):  # fmt: skip
+        changed = [*asked[:place], other, *asked[place + 1 :]]
+        assert not small(choice_of(parties, "share_splits", *changed))
+
+
+def test_a_coordinator_that_asks_for_less_noise_elsewhere_gets_an_error():
+    class Meddler(LocalLink):
+        def send(self, target, question, *given, **options):
+            if question == "share_class_counts":
+                given = (9.0, *given[1:])
+            return super().send(target, question, *given, **options)
+
+    parties = [party_of(k, epsilon=20.0) for k in range(3)]
+    table = FederatedTable([parties[0], *map(Meddler, parties[1:])])
+    with pytest.raises(FederationError, match="the sum is no count"):
+        table.session(Budget(1.0)).root().noisy_class_counts(0.01)
+
+
 def test_owners_may_give_the_roster_themselves():
     parties = [party_of(k, epsilon=8.0) for k in range(3)]
     roster = {party.name: party.seat.public_key for party in parties}
@@ -243,6 +520,49 @@ def test_owners_may_give_the_roster_themselves():
     assert accuracy(model) > 0.9
     with pytest.raises(FederationError, match="another one is refused"):
         FederatedTable(parties[:2])
+
+
+def test_a_new_federation_has_new_keys():
+    """Unless the roster is the owners' own: then no coordinator can have another one."""
+    a, b, c = parties = [party_of(k, epsilon=9.0) for k in range(3)]
+    FederatedTable([a, b])
+    old, key = a.answer(0, "root", None), a.seat.public_key
+    ballot = a.answer(old, "share_labels", 1, 2, ["p0", "p1"], TURN)
+    spent = a.table.ledger.total.epsilon
+    table = FederatedTable(parties)
+    assert a.seat.public_key != key
+    assert a.seat.peers == {"p1", "p2"}
+    with pytest.raises(Refused, match="no such choice"):
+        a.answer(ballot, "vote", [])
+    assert a.table.ledger.total.epsilon == spent
+    table.session(Budget(1.0)).root().noisy_class_counts(1)
+    assert a.table.ledger.total.epsilon == spent + 1
+    with pytest.raises(FederationError, match="another one is refused"):
+        c.answer(0, "join", {"p2": c.seat.public_key, "x": Seat("x").public_key})
+
+
+def test_a_smaller_federation_is_not_more_honest():
+    parties = [
+        Party(f"p{k}", *rows(50, k), SCHEMA, Budget(9.0), trusted=np.int64(3)) for k in range(4)
+    ]
+    table = FederatedTable(parties, honest=3).session(Budget(1.0))
+    table.root().noisy_class_counts(1)
+    # One of the four may not be honest: it need not be the one that left.
+    table = FederatedTable(parties[:3]).session(Budget(1.0))
+    with pytest.raises(Refused, match="its owner counts on 2"):
+        table.root().noisy_class_counts(1)
+    FederatedTable(parties[:3], honest=2).session(Budget(1.0)).root().noisy_class_counts(1)
+
+
+def test_after_a_loss_the_others_go_on_in_a_new_federation():
+    good = [party_of(k, epsilon=9.0) for k in range(3)]
+    table = FederatedTable([*good, Late(party_of(3, epsilon=9.0), "share_splits", 0)])
+    model = TopDownClassifier(4.0, max_nodes=3)
+    for _ in range(2):  # the second time, the names are still known
+        with pytest.raises(FederationError, match=r"'p3' did not answer.*without the lost ones"):
+            model.fit(table)
+    assert accuracy(model.fit(FederatedTable(good))) > 0.9
+    assert all(4 < party.table.ledger.total.epsilon < 9 for party in good)
 
 
 def test_a_choice_that_was_answered_wrongly_is_over():
@@ -256,7 +576,7 @@ def test_a_choice_that_was_answered_wrongly_is_over():
 
 def test_cells_that_are_not_needed_are_forgotten():
     party = party_of(0)
-    table = FederatedTable([party, party_of(1)], protocol="noisy-counts").session(Budget(9.0))
+    table = FederatedTable([party, party_of(1)], protocol="noisy-counts").session(Budget(4.0))
     for _ in range(5):
         table.root().noisy_counts(0.1)
     table.root()
@@ -392,7 +712,7 @@ def test_features_in_another_order_are_another_schema():
     turned = Schema(dict(reversed(SCHEMA.features.items())), "y", classes=[0, 1])
     features, target = rows(50, 0)
     other = Party("other", features[:, ::-1], target, turned, Budget(1.0))
-    with pytest.raises(FederationError, match="in another order"):
+    with pytest.raises(FederationError, match=r"or their order, of 'other' and 'p0' differ"):
         FederatedTable([party_of(0), other], protocol="noisy-counts")
 
 
@@ -566,6 +886,118 @@ def test_what_does_not_sum_is_refused_before_anything_is_spent():
     assert all(party.table.ledger.total.epsilon == 0 for party in parties)
 
 
+def test_plausible_mistakes_have_clear_errors(monkeypatch):
+    features, target = rows(10, 0)
+    frame = pd.DataFrame(features, columns=["x", "c"])
+    table = PrivateTable(features, target, SCHEMA, Budget(1.0))
+    for parties in ([frame, frame], frame, {"a": party_of(0)}, party_of(0), [table] * 2, None, 3):
+        with pytest.raises(FederationError, match="give a list of parties"):
+            FederatedTable(parties)
+    with pytest.raises(FederationError, match="own name"):
+        FederatedTable([])
+    for name in (1, "", None, b"p"):
+        with pytest.raises(FederationError, match="name is text"):
+            Party(name, features, target, SCHEMA, Budget(1.0))
+    with pytest.raises(FederationError, match=r"such as Budget\(1.0\)"):
+        Party("p", features, target, SCHEMA, 1.0)
+    with pytest.raises(FederationError, match="must be a Schema"):
+        Party("p", features, target, None, Budget(1.0))
+    for budget in (Budget(1.0, delta=1e-6), Budget(rho=1)):
+        with pytest.raises(FederationError, match="pure budgets only"):
+            Party("p", features, target, SCHEMA, budget)
+    for held in (party_of(0), [party_of(0), party_of(1)], (LocalLink(party_of(0)),)):
+        with pytest.raises(FederationError, match=r"fit\(FederatedTable"):
+            TopDownClassifier(1.0).fit(held)
+    with pytest.raises(DataError, match="no column 'y'"):
+        Party("p", features, None, SCHEMA, Budget(1.0))
+    assert FederatedTable([party_of(0), party_of(1)], honest=np.int64(2)).honest == 2
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(FederationError, match=r"pip install privet\[federation\]"):
+        FederatedTable([party_of(0), party_of(1)])
+    with pytest.raises(FederationError, match=r"pip install privet\[federation\]"):
+        Seat("p")
+
+
+def test_the_target_may_be_a_column():
+    features, target = rows(40, 0)
+    frame = pd.DataFrame({"y": target, "c": features[:, 1], "x": features[:, 0].astype(float)})
+    one = Party("p", frame, None, SCHEMA, Budget(1e6))
+    other = Party("p", features, target, SCHEMA, Budget(1e6))
+    counts = [
+        party.answer(party.answer(0, "root", None), "noisy_class_counts", 1_000).tolist()
+        for party in (one, other)
+    ]
+    assert counts[0] == counts[1]
+
+
+def test_schemas_may_differ_in_the_tables_name_and_in_nothing_else():
+    """Each owner's ledger file knows its table by its own name."""
+    named = [Schema(SCHEMA.features, "y", classes=[0, 1], table=name) for name in ("N", "S")]
+    for protocol in PROTOCOLS:
+        parties = [
+            Party(f"p{k}", *rows(800, k), schema, Budget(4.0)) for k, schema in enumerate(named)
+        ]
+        table = FederatedTable(parties, protocol=protocol)
+        assert table.schema.table is None
+        assert [party.table.schema.table for party in parties] == ["N", "S"]
+        for schema in (None, SCHEMA, named[1]):
+            model = TopDownClassifier(4 / 3, schema, max_nodes=3).fit(table)
+        assert model.schema_.table is None
+    same = FederatedTable([party_of(0), party_of(1)])
+    assert same.schema == SCHEMA
+    features = SCHEMA.features
+    for other, part in (
+        (Schema(features, "z", classes=[0, 1]), "the target"),
+        (Schema(features, "y", classes=[0, 1, 2]), "the classes"),
+        (Schema({**features, "x": Numeric(0, 2)}, "y", classes=[0, 1]), "the feature 'x'"),
+        (Schema({"x": features["x"]}, "y", classes=[0, 1]), "the features, or their order,"),
+    ):
+        given = rows(10, 0)[0][:, : len(other.names)]
+        strange = Party("strange", given, [0] * 10, other, Budget(1.0))
+        with pytest.raises(FederationError, match=rf"{part} of 'strange' and 'p0' differ"):
+            FederatedTable([party_of(0), strange])
+
+
+def test_what_is_closed_says_so():
+    with FederatedTable([party_of(0), party_of(1)]) as table:
+        session = table.session(Budget(1.0))
+    for ask in (session.root, lambda: TopDownClassifier(1.0).fit(table)):
+        with pytest.raises(FederationError, match="federation is closed"):
+            ask()
+    table.close()
+    with party_of(2) as party:
+        pass
+    with pytest.raises(Refused, match="books are closed"):
+        FederatedTable([party, party_of(1)])
+
+
+@pytest.mark.filterwarnings("ignore:epsilon is infinite")
+def test_an_endless_budget_is_not_an_endless_fit():
+    parties = [Party(f"p{k}", *rows(300, k), SCHEMA, Budget(float("inf"))) for k in range(2)]
+    table = FederatedTable(parties)
+    model = TopDownClassifier(1.0, max_nodes=3).fit(table)
+    assert model.privacy_.private
+    assert model.privacy_.epsilon <= 1
+    model = TopDownClassifier(float("inf"), max_nodes=3).fit(table)
+    assert model.privacy_.warnings == ("epsilon is infinite, so there is no noise at all",)
+
+
+def test_the_card_says_what_it_rests_on(tmp_path):
+    parties = [party_of(k, epsilon=9.0) for k in range(4)]
+    for protocol, honest in (("secure-sum", 3), ("noisy-counts", None)):
+        table = FederatedTable(parties, protocol=protocol, honest=honest)
+        model = SulqID3Classifier(1.0, max_depth=1).fit(table)
+        model.save(tmp_path / "model.json")
+        (note,) = load(tmp_path / "model.json").privacy.notes[1:]
+        assert "4 parties" in note
+        assert protocol in note
+        assert ("at least 3 of the parties are honest" in note) == (protocol == "secure-sum")
+    links = [*parties[:3], Late(party_of(3, epsilon=9.0), "noisy_counts", 0)]
+    table = FederatedTable(links, protocol="noisy-counts", least=3)
+    model = SulqID3Classifier(1.0, max_depth=1).fit(table)
+    assert "3 parties (1 more lost on the way)" in model.privacy_.notes[-1]
+
+
 def test_bad_federations_are_refused(tmp_path):
     features, target = rows(10, 0)
     with pytest.raises(FederationError, match="protocol"):
@@ -684,3 +1116,63 @@ def test_late_answers_and_second_answers_are_dropped():
         assert first < second < third
     finally:
         link.close()
+
+
+@pytest.mark.parametrize("how", ["garbage", "class", "number", "kind", "text", "half"])
+def test_a_process_that_answers_nonsense_is_lost(how):
+    good = [party_of(k) for k in range(2)]
+    link = ProcessLink("odd", make_babbling, (how, "odd"), patience=60.0)
+    with FederatedTable([*good, link], protocol="noisy-counts", least=2) as table:
+        root = table.session(Budget(4.0)).root()
+        link.patience = 1.0 if how == "half" else 60.0
+        start = time.monotonic()
+        assert abs(int(root.noisy_counts(2)[0]) - 1_000) < 60
+        assert time.monotonic() - start < 30  # an answer that stops in the middle would take 60
+        assert table.parties == ("p0", "p1")
+    assert not link._process.is_alive()
+
+
+def test_slow_parties_are_waited_for_at_the_same_time():
+    links = [ProcessLink(f"s{k}", make_odd, ("sleeps", f"s{k}"), patience=60.0) for k in range(3)]
+    with FederatedTable([party_of(0), *links], protocol="noisy-counts", least=1) as table:
+        root = table.session(Budget(4.0)).root()
+        for link in links:
+            link.patience = 2.0
+        start = time.monotonic()
+        root.noisy_counts(1)
+        assert time.monotonic() - start < 3.9  # one after the other: six, or four with answers
+        assert table.parties == ("p0",)
+
+
+def test_an_answer_that_came_in_time_is_read_late():
+    """The asker may have been busy with another party."""
+    link = ProcessLink("p", make, ("p", 50, 0, 4.0, 0), patience=60.0)
+    try:
+        root = link.receive(link.send(0, "root", None))
+        link.patience = 3.0
+        number = link.send(root, "noisy_counts", 1)
+        time.sleep(4)
+        assert link.receive(number).shape == (1,)
+    finally:
+        link.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((make_nothing, ("own",)), "the rows are not here"),
+        ((make_nothing, ("other",)), "could not be made; call its make by itself"),
+        ((make_nothing, ("none",)), "returns no Party"),
+        ((make, ("another name",)), "another name than the link's"),
+    ],
+    ids=["own", "other", "none", "name"],
+)
+def test_a_party_that_cannot_be_made_says_why(given, said):
+    with pytest.raises(Refused, match=f"'b' refuses: .*{said}") as caught:
+        FederatedTable([party_of(0), ProcessLink("b", *given)])
+    assert "17" not in str(caught.value)
+
+
+def test_what_another_process_cannot_import_is_refused():
+    with pytest.raises(FederationError, match="function of a module"):
+        ProcessLink("b", lambda: make("b"))

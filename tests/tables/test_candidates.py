@@ -238,11 +238,22 @@ def test_a_category_with_as_many_codes_as_steps_is_not_cut():
 
 
 @pytest.mark.parametrize(
-    "children", [(), (0, 2), (0, -1), (0, 2**40), (0, 1.5), ("0", "1"), (0, None)]
+    "children",
+    [
+        *((), (0, 2), (0, -1), (0, 2**40), (0, 1.5), ("0", "1"), (0, None), (0, True)),
+        *([0, 1], b"\0\1", range(2), np.arange(2), np.zeros((2, 2), dtype=np.uint8)),
+        (np.int64(0), np.int64(1)),
+    ],
 )
 def test_splits_with_impossible_children_are_refused(children):
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises(ValueError, match="children are"):
         Split(0, children)
+
+
+@pytest.mark.parametrize("feature", [0.0, True, np.int64(0), "0", None])
+def test_splits_of_something_that_is_no_position_are_refused(feature):
+    with pytest.raises(ValueError, match="whole number"):
+        Split(feature, (0, 1))
 
 
 def test_a_table_is_seen_through_its_own_schema():
@@ -250,6 +261,9 @@ def test_a_table_is_seen_through_its_own_schema():
         View(SCHEMA, (None, None))
     with pytest.raises(ValueError, match="cuts for every number"):
         View(SCHEMA, ((1.0,),))
+    for cuts in ([1.0], np.array([1.0]), {}):
+        with pytest.raises(ValueError, match="in a tuple"):
+            View(SCHEMA, (cuts, None))
     for cuts in ((2.0, 1.0), (1.0, 1.0), (float("nan"),), (1.0, float("inf"))):
         with pytest.raises(ValueError, match="in rising order"):
             View(SCHEMA, (cuts, None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -26,8 +27,8 @@ from privet.errors import (
     FederationError,
     SchemaError,
 )
-from privet.federation import FederatedTable
-from privet.frames import Columns, as_numbers, as_series
+from privet.federation import FederatedTable, LocalLink, Party, ProcessLink
+from privet.frames import Columns, as_numbers, as_series, target_column
 from privet.model import Model, PrivacyCard, class_array
 from privet.privacy import Budget, LedgerStore
 from privet.schema import Schema
@@ -48,6 +49,8 @@ class PrivateEstimator(BaseEstimator):
     learner: ClassVar[str]
     #: Whether targets are classes; else they are numbers.
     _of_classes: ClassVar[bool]
+    #: What it surely asks of cells, besides splits, where it learns from parties at all.
+    _asks: ClassVar[tuple[str, ...]] = ("noisy_class_counts", "choose_labels")
 
     epsilon: float
     schema: Schema | None
@@ -95,6 +98,10 @@ class PrivateEstimator(BaseEstimator):
             )
         if isinstance(X, FederatedTable):
             return self._fit_parties(X)
+        if isinstance(X, Party) or (isinstance(X, list | tuple) and any(map(_is_party, X))):
+            raise FederationError(
+                "parties are asked through a table of all of them: fit(FederatedTable([...]))"
+            )
         store = open_store(self.ledger)
         columns = Columns.of(X)
         y = self._target(X, y)
@@ -141,7 +148,8 @@ class PrivateEstimator(BaseEstimator):
     def _fit_parties(self, parties: FederatedTable) -> Self:
         """Learn from rows that several parties hold, each of which keeps its own ledger."""
         schema = parties.schema
-        if self.schema is not None and self.schema != schema:
+        # Each party may have a name of its own for its table.
+        if self.schema is not None and replace(self.schema, table=schema.table) != schema:
             raise SchemaError("the parties have another schema; leave schema=None")
         if self.ledger is not None:
             raise BudgetError(
@@ -151,13 +159,13 @@ class PrivateEstimator(BaseEstimator):
             raise SchemaError("the parties' target does not fit this estimator")
         options = self._check_parameters(schema)
         self._check_parties(parties, **options)
-        table = parties.session(self._budget(schema))
+        table = parties.session(self._budget(schema), self._asks)
         predictor = self._learn(table, **options)  # type: ignore[arg-type]
         table.ledger.close()
         self.predictor_, self.schema_ = predictor, schema
         if schema.classes is not None:
             self.classes_ = class_array(schema)[sorted_classes(schema)]
-        self.privacy_ = PrivacyCard.of(table.ledger, table.leaks)
+        self.privacy_ = PrivacyCard.of(table.ledger, table.leaks, notes=table.notes)
         self.n_features_in_ = len(schema.names)
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -178,12 +186,7 @@ class PrivateEstimator(BaseEstimator):
                 raise DataError(
                     f"{type(self).__name__} requires y to be passed, but the target y is None"
                 )
-            if self.schema.target not in columns.names:
-                raise DataError(
-                    f"the data have no column {self.schema.target!r}, which the schema names as "
-                    "the target; pass y, or add the column"
-                )
-            return columns.column(self.schema.target).to_native()  # type: ignore[union-attr]
+            return target_column(columns, self.schema)
         series = as_series(column_or_1d(y, warn=True) if _is_array(y) else y, "y")
         return series if isinstance(series, np.ndarray) else series.to_native()
 
@@ -351,6 +354,10 @@ def open_store(ledger: Any) -> LedgerStore | None:
     if isinstance(ledger, str | Path):
         return LedgerStore(Path(ledger))
     raise ColumnTypeError("ledger must be the path of a ledger file, or a LedgerStore")
+
+
+def _is_party(held: Any) -> bool:
+    return isinstance(held, Party | LocalLink | ProcessLink)
 
 
 def _is_array(y: Any) -> bool:

@@ -20,6 +20,8 @@ from privet.tree import Tree
 class _FriedmanSchuster(PrivateTreeEstimator):
     """What the three share."""
 
+    _asks: ClassVar[tuple[str, ...]] = ("noisy_counts", "noisy_class_counts")
+
     max_depth: int
     calibration: str
 

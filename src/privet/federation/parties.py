@@ -7,25 +7,28 @@ the asker says. A *link* carries questions to a party: in this process, or to an
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from queue import SimpleQueue
+from pickle import PicklingError
+from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from privet.criteria import ClippedEntropy, Entropy, Gini, GiniChords, Max
-from privet.errors import FederationError, PrivetError
-from privet.privacy import Ballot, Budget, LedgerStore, Seat
-from privet.schema import Schema
+from privet.errors import FederationError, PrivetError, SchemaError
+from privet.privacy import Ballot, Budget, LedgerStore, Seat, fingerprint
+from privet.schema import Categorical, Numeric, Schema
 from privet.tables import (
+    NO_NOISE,
     Binary,
     Cells,
     Each,
@@ -40,7 +43,7 @@ from privet.tables import (
 #: Questions that cost nothing: they say which cells are meant, or what is public.
 FREE = frozenset(
     {"root", "parts", "take", "split", "forget", "public_key", "join", "seal", "unseal", "describe",
-     "vote"}
+     "left", "vote"}
 )  # fmt: skip
 #: Questions that are charged.
 CHARGED = frozenset(
@@ -48,9 +51,12 @@ CHARGED = frozenset(
      "share_labels", "share_splits"}
 )  # fmt: skip
 
+#: Questions that come with arrays: which cells, which features, what was dealt or opened.
+_WITH_ARRAYS = frozenset({"take", "choose_splits", "share_splits", "vote"})
+
 _KNOWN = {
-    type(None), bool, int, float, str, bytes, Fraction, np.ndarray, np.int64, np.float64,
-    Schema, View, Split, Binary, Each, Multiway, Thresholds, Given,
+    type(None), bool, int, float, str, bytes, Fraction, np.int64, np.float64,
+    Schema, Numeric, Categorical, View, Split, Binary, Each, Multiway, Thresholds, Given,
     Gini, GiniChords, Max, Entropy, ClippedEntropy,
 }  # fmt: skip
 
@@ -71,18 +77,20 @@ class Party:
     name : str
         By which the others know it.
     features, target : dataframe or array, column
-        Its rows; they may be none.
+        Its rows; they may be none. If the target is None, it is the column of the features that
+        the schema names.
     schema : Schema
-        What is public; the same for all parties.
+        What is public; the same for all parties, but for the table's name.
     budget : Budget
-        What its owner allows to be spent on its rows.
+        What its owner allows to be spent on its rows, in pure epsilon.
     allowed : collection of str, optional
         Which questions its owner allows; all that are known if None.
     ledger : path or LedgerStore, optional
         The owner's ledger file, from which the budget is reserved; :meth:`close` settles it.
     trusted : int, optional
         For secure sums: how many parties of the roster, this one included, its owner takes for
-        honest; all if None. A round whose noise would rest on more of them is refused.
+        honest; all if None. A round whose noise would rest on more of them is refused. If the
+        party joins a smaller federation later, as many of its members are doubted as before.
     random_state : int, generator, Noise or None
         As for :class:`~privet.PrivateTable`: None for cryptographic noise.
 
@@ -110,10 +118,22 @@ class Party:
         trusted: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.name = name
-        if trusted is not None and (type(trusted) is not int or trusted < 1):
+        if not isinstance(name, str) or not name:
+            raise FederationError("a party's name is text, and not empty")
+        if not isinstance(schema, Schema):
+            raise FederationError("schema must be a Schema; read one with Schema.from_toml(path)")
+        if not isinstance(budget, Budget):
+            raise FederationError("budget must be a Budget, such as Budget(1.0)")
+        if budget.accountant != "pure":
+            raise FederationError(
+                "a federation has pure budgets only: give the party a Budget without delta or rho"
+            )
+        if trusted is not None and (
+            isinstance(trusted, bool) or not isinstance(trusted, int | np.integer) or trusted < 1
+        ):
             raise FederationError("trusted must be a whole number from 1 on: this party is one")
-        self.trusted = trusted
+        self.name = name
+        self.trusted = None if trusted is None else int(trusted)
         self.allowed = frozenset(CHARGED if allowed is None else allowed)
         if not self.allowed <= CHARGED:
             raise FederationError(f"a party can allow {', '.join(sorted(CHARGED))}, nothing else")
@@ -128,7 +148,11 @@ class Party:
                 table=schema.table,
             )
         self._seat: Seat | None = None
-        self._cells: dict[int, Cells] = {}
+        #: Whether the roster came from the owner, and how many of a roster may not be honest.
+        self._pinned, self._doubted = False, 0
+        self._closed = False
+        #: Cells, and a fingerprint of how they were made: the same at all parties.
+        self._cells: dict[int, tuple[Cells, bytes]] = {}
         self._ballots: dict[int, Ballot] = {}
         self._next = 1
 
@@ -145,10 +169,33 @@ class Party:
         An owner who does not trust the coordinator to pass keys on gets them from the other owners
         (each party's ``seat.public_key``) and calls this first: any other roster is refused then.
         """
+        self._join(roster)
+        self._pinned = True
+
+    def _join(self, roster: Mapping[str, bytes]) -> None:
         self.seat.join(roster)
+        if self.trusted is not None:
+            self._doubted = max(self._doubted, len(roster) - self.trusted)
+
+    def _public_key(self) -> bytes:
+        """Return the key for a roster: a new one, if the roster is not the owner's own.
+
+        A new federation has new keys, so that nothing of the one before can be asked any more.
+        """
+        if self.seat.peers and not self._pinned:
+            self._seat = None
+            self._ballots.clear()
+        return self.seat.public_key
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the books, and settle the owner's ledger file."""
+        self._closed = True
         self.table.ledger.close()
         if self._reservation is not None:
             self._reservation.settle(self.table.ledger.total, self.table.ledger.entries)
@@ -157,24 +204,44 @@ class Party:
     def answer(self, target: int, question: str, *given: Any, **options: Any) -> Any:
         """Answer a question about the table (target 0) or about cells, or refuse.
 
-        Cells are answered by a number, under which they can be asked in turn.
+        Cells are answered by a number, under which they can be asked in turn. What goes wrong in a
+        way that is not foreseen is a :class:`Lost` answer: its text could be about the rows.
         """
+        try:
+            return self._answer(target, question, given, options)
+        except PrivetError:
+            raise
+        except Exception:
+            lost = Lost(f"party {self.name!r} failed")
+        raise lost
+
+    def _answer(
+        self, target: int, question: str, given: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        if self._closed and question != "forget":
+            raise Refused(f"party {self.name!r} refuses: its books are closed; make it anew")
         if question in CHARGED and question not in self.allowed:
             raise Refused(f"party {self.name!r} does not allow the question {question!r}")
         if question not in CHARGED | FREE:
             raise Refused(f"party {self.name!r} does not know the question {question!r}")
         try:
-            given = tuple(map(_own, given))
+            given = tuple(_own(value, arrays=question in _WITH_ARRAYS) for value in given)
             options = {name: _own(value) for name, value in options.items()}
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, ArithmeticError, SchemaError) as error:
             raise Refused(
                 f"party {self.name!r} does not know what {question!r} came with"
             ) from error
         if question == "describe":
-            return self.table.schema.to_dict(), list(self.table.leaks)
+            # An endless budget is its owner's word; how much noise there is, a fit's budget says.
+            leaks = [leak for leak in self.table.leaks if leak != NO_NOISE]
+            return self.table.schema.to_dict(), leaks, sorted(self.allowed)
+        if question == "left":
+            return self.table.ledger.left
         if question == "public_key":
-            return self.seat.public_key
-        if question in ("join", "seal", "unseal"):
+            return self._public_key()
+        if question == "join":
+            return self._join(*given)
+        if question in ("seal", "unseal"):
             return getattr(self.seat, question)(*given)
         if question == "forget":
             self._cells.pop(target, None)
@@ -191,16 +258,34 @@ class Party:
         if target == 0:
             if question not in ("root", "parts"):
                 raise Refused(f"party {self.name!r}: {question!r} is about cells")
-            return self._keep(getattr(self.table, question)(*given))
+            *first, view = given
+            view = self._view(view)
+            made: Cells = getattr(self.table, question)(*first, view)
+            unnamed = replace(view.schema, table=None)
+            return self._keep(made, fingerprint(question, first, unnamed, view.cuts))
         if target not in self._cells:
             raise Refused(f"party {self.name!r} has no such cells")
-        cells = self._cells[target]
+        cells, how = self._cells[target]
         if question.startswith("share_"):
             *asked, honest, members, turn = self._check_round(given)
-            found = getattr(cells, question)(*asked, honest, self.seat, members, turn)
-            return self._keep(found) if isinstance(found, Ballot) else found
+            # A round is called by all that was asked: whoever was asked something else, for less
+            # noise, or of other cells, has other masks, and nobody can read the sum.
+            name = fingerprint(how, question, asked, honest, sorted(members), turn)
+            found = getattr(cells, question)(*asked, honest, self.seat, members, name)
+            return self._enter(found) if isinstance(found, Ballot) else found
         found = getattr(cells, question)(*given, **options)
-        return self._keep(found) if isinstance(found, Cells) else found
+        if isinstance(found, Cells):
+            return self._keep(found, fingerprint(how, question, given, options))
+        return found
+
+    def _view(self, view: View | None) -> View:
+        """Return a view of this party's own schema, whatever the others call their tables."""
+        schema = self.table.schema
+        if view is None:
+            return View.of_bins(schema)
+        if replace(view.schema, table=schema.table) == schema:
+            view = View(replace(view.schema, table=schema.table), view.cuts)
+        return view
 
     def _check_round(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
         """Refuse a round that its owner would not join, before it is charged."""
@@ -217,44 +302,63 @@ class Party:
         ):
             raise Refused(f"party {self.name!r} takes part in no such round")
         # Of the members, so many may not be honest: as many as of the whole roster.
-        doubtful = 0 if self.trusted is None else max(0, len(roster) - self.trusted)
-        if honest > len(members) - doubtful:
+        sure = max(0, len(members) - self._doubted)
+        if honest > sure:
             raise Refused(
                 f"party {self.name!r} refuses: the noise of this round would rest on {honest} "
-                f"honest parties of {len(members)}, and its owner counts on "
-                f"{max(0, len(members) - doubtful)}"
+                f"honest parties of {len(members)}, and its owner counts on {sure}"
             )
         return given
 
-    def _keep(self, found: Cells | Ballot) -> int:
+    def _keep(self, cells: Cells, how: bytes) -> int:
+        number = self._number()
+        self._cells[number] = (cells, how)
+        return number
+
+    def _enter(self, ballot: Ballot) -> int:
+        number = self._number()
+        self._ballots[number] = ballot
+        return number
+
+    def _number(self) -> int:
         number, self._next = self._next, self._next + 1
-        if isinstance(found, Ballot):
-            self._ballots[number] = found
-        else:
-            self._cells[number] = found
         return number
 
 
-def _own(value: Any) -> Any:
+def _own(value: Any, *, arrays: bool = False) -> Any:
     """Return what a question came with, checked: plain public things, and objects made anew.
 
-    Exact types: a criterion of the asker's own could claim any sensitivity that it likes.
+    Exact types: a criterion of the asker's own could claim any sensitivity that it likes, a feature
+    any number of codes. Arrays only where they are due: elsewhere one could pass for a tuple, and
+    be read as more numbers than it has rows.
     """
     kind = type(value)
     if kind in (list, tuple):
-        return kind(map(_own, value))
+        return kind(_own(held, arrays=arrays) for held in value)
     if kind is dict:
         return {_own(key): _own(held) for key, held in value.items()}
-    if kind not in _KNOWN or (kind is np.ndarray and value.dtype.kind not in "biu"):
+    if kind is np.ndarray and arrays and value.dtype.kind in "biu":
+        return value
+    if kind not in _KNOWN:
         raise TypeError("a question came with something unknown")
-    if is_dataclass(value) and kind is not Schema:
+    if is_dataclass(value):
         # A new object has passed the checks of its class, and has no memory.
-        return kind(**{field.name: _own(getattr(value, field.name)) for field in fields(value)})
+        arrays = kind is Binary
+        return kind(
+            **{
+                field.name: _own(getattr(value, field.name), arrays=arrays)
+                for field in fields(value)
+            }
+        )
     return value
 
 
 class Link(Protocol):
-    """A line to one party. Questions may be sent to several parties before answers are awaited."""
+    """A line to one party. Questions may be sent to several parties before answers are awaited.
+
+    How long a link waits for an answer counts from the question: several slow parties are waited
+    for at the same time.
+    """
 
     name: str
 
@@ -295,6 +399,9 @@ class LocalLink:
             raise
         except PrivetError as error:
             raise Refused(f"party {self.name!r} refuses: {error}") from error
+        except Exception:  # of a party of another kind: its text could be about the rows
+            lost = Lost(f"party {self.name!r} failed")
+        raise lost
 
     def close(self) -> None:
         """See :class:`Link`."""
@@ -313,7 +420,7 @@ class ProcessLink:
     given : tuple
         What it is called with.
     patience : float, default=600.0
-        Seconds to wait for an answer; a later one is not read.
+        Seconds from a question to its answer; one that arrives later is not read.
     """
 
     def __init__(
@@ -327,20 +434,38 @@ class ProcessLink:
         self.name = name
         self.patience = patience
         self._sent = 0
+        self._asked: dict[int, float] = {}
         context = multiprocessing.get_context("spawn")
         self._line, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, make, given), daemon=True)
-        self._process.start()
+        self._process = context.Process(target=serve, args=(theirs, name, make, given), daemon=True)
+        try:
+            self._process.start()
+        except (AttributeError, TypeError, PicklingError) as error:
+            raise FederationError(
+                "another process must be able to import make and what it is given: take a function "
+                "of a module"
+            ) from error
         theirs.close()
-        # A process that does not read would block whoever writes: a thread does, not the asker.
+        # A process that does not read would block whoever writes, and one that stops in the middle
+        # of an answer whoever reads: threads do, not the asker.
         self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
+        self._inbox: SimpleQueue[tuple[float, bytes | None]] = SimpleQueue()
         self._writer = Thread(target=self._write, daemon=True)
+        self._reader = Thread(target=self._read, daemon=True)
         self._writer.start()
+        self._reader.start()
 
     def _write(self) -> None:
         with suppress(OSError):
             while (message := self._outbox.get()) is not None:
                 self._line.send_bytes(message)
+
+    def _read(self) -> None:
+        with suppress(Exception):  # whatever it is, there is nothing more to read
+            while True:
+                message = self._line.recv_bytes()
+                self._inbox.put((time.monotonic(), message))
+        self._inbox.put((0.0, None))
 
     def send(self, target: int, question: str, *given: Any, **options: Any) -> int:
         """See :class:`Link`."""
@@ -349,21 +474,24 @@ class ProcessLink:
         self._sent += 1
         message = (self._sent, target, question, given, options)
         self._outbox.put(bytes(ForkingPickler.dumps(message)))
+        if question != "forget":  # whose answer nobody waits for
+            self._asked[self._sent] = time.monotonic()
         return self._sent
 
     def receive(self, number: int) -> Any:
         """See :class:`Link`. Answers to other questions (late ones, second ones) are dropped."""
-        deadline = time.monotonic() + self.patience
+        deadline = self._asked.pop(number) + self.patience
         while True:
             try:
-                if not self._line.poll(max(0.0, deadline - time.monotonic())):
-                    raise Lost(f"party {self.name!r} did not answer in time")
-                message = self._line.recv()
-            except (EOFError, OSError) as error:
-                raise Lost(f"party {self.name!r} is lost") from error
-            if not isinstance(message, tuple) or len(message) != 3:
-                raise Lost(f"party {self.name!r} answered nonsense")
-            answered, kind, answer = message
+                arrived, message = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
+            except Empty:
+                arrived, message = math.inf, b""
+            if message is None:
+                self._inbox.put((arrived, message))  # for the next one who asks
+                raise Lost(f"party {self.name!r} is lost")
+            if arrived > deadline:
+                raise Lost(f"party {self.name!r} did not answer in time")
+            answered, kind, answer = self._open(message)
             if answered != number:
                 continue
             if kind == "refused":
@@ -372,29 +500,54 @@ class ProcessLink:
                 raise Lost(f"party {self.name!r} failed")
             return answer
 
+    def _open(self, message: bytes) -> tuple[int, str, Any]:
+        """Return the parts of a message, if it is one."""
+        try:
+            number, kind, answer = ForkingPickler.loads(message)
+        except Exception:
+            number = kind = answer = None
+        if (
+            type(number) is not int
+            or type(kind) is not str
+            or (kind == "refused" and type(answer) is not str)
+        ):
+            raise Lost(f"party {self.name!r} answered nonsense")
+        return number, kind, answer
+
     def close(self) -> None:
         """See :class:`Link`."""
+        # A word, not just the end of the line: as long as a thread reads from it, it has no end.
+        self._outbox.put(bytes(ForkingPickler.dumps(None)))
         self._outbox.put(None)
         self._writer.join(timeout=1)
         if self._writer.is_alive():  # it writes to somebody who does not read
             self._process.kill()
-        else:
-            self._line.close()
         self._process.join(timeout=5)
         if self._process.is_alive():
             self._process.kill()
+            self._process.join(timeout=5)
+        self._reader.join(timeout=1)
+        self._line.close()
 
 
-def serve(line: Any, make: Callable[..., Party], given: tuple[Any, ...]) -> None:
+def serve(line: Any, name: str, make: Callable[..., Party], given: tuple[Any, ...]) -> None:
     """Answer questions until the line ends; then settle the books."""
-    party = make(*given)
+    party, fault = _make(name, make, given)
     while True:
         try:
-            number, target, question, asked, options = line.recv()
-        except (EOFError, OSError):
+            message = line.recv()
+        except Exception:  # what cannot be read was sent by nobody who asks
             break
+        if message is None:
+            break
+        number, target, question, asked, options = message
+        reply: tuple[int, str, Any]
         try:
+            if party is None:
+                raise Refused(fault)
             reply = (number, "answer", party.answer(target, question, *asked, **options))
+        except Lost:
+            reply = (number, "failed", None)
         except PrivetError as error:
             reply = (number, "refused", str(error))
         except Exception:
@@ -403,4 +556,23 @@ def serve(line: Any, make: Callable[..., Party], given: tuple[Any, ...]) -> None
             line.send(reply)
         except OSError:
             break
-    party.close()
+    if party is not None:
+        party.close()
+
+
+def _make(
+    name: str, make: Callable[..., Party], given: tuple[Any, ...]
+) -> tuple[Party | None, str]:
+    """Return a party, or why there is none."""
+    try:
+        party: object = make(*given)
+    except PrivetError as error:
+        return None, str(error)
+    except Exception:  # what went wrong may be about the rows
+        return None, "it could not be made; call its make by itself to see why"
+    if not isinstance(party, Party):
+        return None, "its make returns no Party"
+    if party.name != name:
+        party.close()
+        return None, "its make returns a Party with another name than the link's"
+    return party, ""

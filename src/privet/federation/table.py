@@ -14,18 +14,20 @@ the others are refused before anything is spent. Three protocols (docs/proofs/fe
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privet.criteria import MAX_ROWS, Criterion
-from privet.errors import BudgetError, BudgetExceeded, FederationError, PrivetError
+from privet.errors import BudgetError, BudgetExceeded, FederationError
 from privet.federation.parties import Link, LocalLink, Lost, Party
 from privet.privacy import (
     MOST_OPTIONS,
@@ -39,6 +41,7 @@ from privet.privacy import (
     Released,
     Scopes,
     Shape,
+    check_cryptography,
     check_range,
     deal,
     exact,
@@ -48,13 +51,39 @@ from privet.privacy import (
 )
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables import Multiway, Split, View, gains_of, list_candidates
+from privet.tables import NO_NOISE, Multiway, Split, View, gains_of, list_candidates
 
 PROTOCOLS = ("noisy-counts", "local-rnm", "secure-sum")
 #: Part of a selection's budget for proposals; the counts of the proposals have the rest.
 PROPOSAL_SHARE = Fraction(1, 2)
-#: No sum of counts and noise is larger; one that is was not made of answers.
-_LARGEST = 2**62
+#: No sum of counts and noise is larger, for any amount that can be shared; nearly all sums whose
+#: masks do not cancel are.
+_LARGEST = 2**40
+
+#: What a question to federated cells asks of every party.
+_ASKED = {
+    "noisy-counts": {
+        "noisy_counts": "noisy_counts",
+        "noisy_class_counts": "noisy_class_counts",
+        "choose_labels": "noisy_class_counts",
+        "choose_best": "noisy_class_counts",
+        "choose_splits": "noisy_class_counts",
+    },
+    "local-rnm": {
+        "noisy_counts": "noisy_counts",
+        "noisy_class_counts": "noisy_class_counts",
+        "choose_labels": "noisy_class_counts",
+        "choose_best": "choose_best",
+        "choose_splits": "choose_splits",
+    },
+    "secure-sum": {
+        "noisy_counts": "share_class_counts",
+        "noisy_class_counts": "share_class_counts",
+        "choose_labels": "share_labels",
+        "choose_best": "share_splits",
+        "choose_splits": "share_splits",
+    },
+}
 
 Amounts = Amount | Sequence[Amount]
 
@@ -65,7 +94,8 @@ class FederatedTable:
     Parameters
     ----------
     parties : sequence of Party or Link
-        Who holds the rows. All have the same schema; a record is in one of them.
+        Who holds the rows. All have the same schema, but for the table's name; a record is in one
+        of them.
     protocol : {"secure-sum", "local-rnm", "noisy-counts"}, default="secure-sum"
         How answers are put together. ``secure-sum`` is as accurate as one table; it assumes that
         all follow the protocol and that the coordinator, who makes this table, pools what it
@@ -102,11 +132,11 @@ class FederatedTable:
     ) -> None:
         if protocol not in PROTOCOLS:
             raise FederationError(f"protocol must be one of {', '.join(map(repr, PROTOCOLS))}")
-        links = [LocalLink(party) if isinstance(party, Party) else party for party in parties]
-        if len({link.name for link in links}) < len(links) or not links:
-            raise FederationError("give at least one party, each with its own name")
-        if protocol == "secure-sum" and len(links) < 2:
-            raise FederationError("a secure sum needs two parties or more")
+        links = _links(parties)
+        if protocol == "secure-sum":
+            check_cryptography()
+            if len(links) < 2:
+                raise FederationError("a secure sum needs two parties or more")
         self.protocol = protocol
         self.honest = _count(honest, "honest", len(links))
         self.least = max(
@@ -114,13 +144,13 @@ class FederatedTable:
         )
         self._links = links
         self._lines = _Lines(links, self.least)
-        described = [answer for _, answer in self._lines.ask_all("describe", check=_is_described)]
-        schemas = [Schema.from_dict(schema) for schema, _ in described]
-        self.schema = schemas[0]
-        # In the same order, too: parties are asked about features by their places.
-        if any(each != schemas[0] or each.names != schemas[0].names for each in schemas):
-            raise FederationError("the parties have different schemas, or in another order")
-        self.leaks = tuple(dict.fromkeys(leak for _, leaks in described for leak in leaks))
+        described = dict(self._lines.ask_all("describe", check=_is_described))
+        schemas = {name: Schema.from_dict(schema) for name, (schema, _, _) in described.items()}
+        self.schema = _common_schema(schemas)
+        self.leaks = tuple(
+            dict.fromkeys(leak for _, leaks, _ in described.values() for leak in leaks)
+        )
+        self._allowed = {name: frozenset(allowed) for name, (_, _, allowed) in described.items()}
         if protocol == "secure-sum":
             keys = dict(self._lines.ask_all("public_key", check=_is_key))
             self._lines.ask_all("join", keys)
@@ -137,32 +167,79 @@ class FederatedTable:
         """The names of the parties that are still there."""
         return tuple(link.name for link in self._lines.links)
 
-    def session(self, budget: Budget) -> FederatedTable:
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the guarantee of an answer rests on, for a model's card."""
+        lost = f" ({len(self._lines.lost)} more lost on the way)" if self._lines.lost else ""
+        who = f"learnt from the rows of {len(self.parties)} parties{lost}, protocol {self.protocol}"
+        each = "the epsilon is that of a record at one party: a person with records at several pays"
+        if self.protocol != "secure-sum":
+            return (f"{who}: each party's own noise covers its rows; {each} at each",)
+        return (
+            f"{who}: this epsilon holds if at least {self.honest} of the parties are honest, that "
+            "is, add their share of the noise and show it to nobody, if the keys that parties have "
+            "of each other are theirs, and, for splits and labels, if all follow the protocol and "
+            f"the coordinator pools what it knows with none of them; {each} at each",
+        )
+
+    def session(self, budget: Budget, asks: Iterable[str] = ()) -> FederatedTable:
         """Return the same parties with new books of a budget, for one fit.
 
-        These are the coordinator's books; every party keeps its own and trusts no others.
+        These are the coordinator's books; every party keeps its own and trusts no others. Raises,
+        before anything is spent, if a party has less left than the budget, or does not allow what
+        will be asked.
+
+        Parameters
+        ----------
+        budget : Budget
+            What may be spent, at each of the parties.
+        asks : iterable of str, optional
+            Questions to cells that will surely be asked.
         """
         if budget.accountant != "pure":
             raise BudgetError("a federation has pure budgets only: give no delta")
+        self._check_allowed(*asks)
+        for name, left in self._lines.ask_all("left", check=_is_left):
+            if budget.limit > left:
+                raise FederationError(
+                    f"party {name!r} has epsilon {float(left):.6g} left, and this may spend "
+                    f"{float(budget.limit):.6g}: ask for less, or leave it out. Nothing was spent"
+                )
         again = object.__new__(FederatedTable)
         again.__dict__.update(self.__dict__)
         again.ledger = Ledger(budget)
+        if budget.limit == math.inf:
+            again.leaks = (*self.leaks, NO_NOISE)
         again._missed = set()
         return again
 
-    def check_choices(self, criterion: Criterion, how: str = "flip") -> None:
+    def _check_allowed(self, *questions: str) -> None:
+        """Raise if a party does not allow what a question to cells asks of it."""
+        needed = dict.fromkeys(_ASKED[self.protocol][question] for question in questions)
+        for name in self.parties:
+            for question in needed:
+                if question not in self._allowed[name]:
+                    raise FederationError(
+                        f"party {name!r} does not allow the question {question!r}, without which "
+                        "this cannot be learnt: its owner decides (Party(allowed=...)). Nothing "
+                        "was spent"
+                    )
+
+    def check_choices(self, criterion: Criterion, how: str | None = None) -> None:
         """Raise if the parties cannot choose splits in this way, before anything is asked.
 
         Parameters
         ----------
         criterion : Criterion
             What splits are judged by.
-        how : {"flip", "exponential", "rnm"}
-            By which selection.
+        how : {"flip", "exponential", "rnm"}, optional
+            By which selection, for :meth:`FederatedCells.choose_best`;
+            :meth:`FederatedCells.choose_splits` is meant if None.
         """
+        self._check_allowed("choose_splits" if how is None else "choose_best")
         if self.protocol != "secure-sum":
             return
-        if how != "flip":
+        if how not in (None, "flip"):
             raise FederationError(
                 "under secure sums, splits are chosen by permute-and-flip: ask for 'flip', or use "
                 "another protocol"
@@ -173,10 +250,18 @@ class FederatedTable:
                 "sums and comparisons; use 'gini' or 'max', or another protocol"
             )
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """End the lines, of lost parties, too; parties settle their books."""
-        for link in self._links:
-            link.close()
+        self._lines.closed = True
+        with ExitStack() as closing:  # all of them, whatever one does
+            for link in self._links:
+                closing.callback(link.close)
 
     def root(self, view: View | None = None) -> FederatedCells:
         """Return the whole table as one cell. Free."""
@@ -203,6 +288,9 @@ class _Lines:
     def __init__(self, links: Sequence[Link], least: int) -> None:
         self.links = list(links)
         self.least = least
+        #: Who is not there any more.
+        self.lost: list[str] = []
+        self.closed = False
         self._stale: list[dict[str, int]] = []
 
     def ask_all(
@@ -220,6 +308,8 @@ class _Lines:
         A party that is lost, or whose answer is no answer, is asked nothing any more. One that
         refuses stops the run: its owner decides, and the others' books show what they spent.
         """
+        if self.closed:
+            raise FederationError("this federation is closed; make a new one of new parties")
         self._clear()
         asked, lost = [], []
         for link in self.links:
@@ -243,19 +333,21 @@ class _Lines:
             except FederationError as error:
                 refused = refused or error
                 continue
-            if check is None or check(answer):
+            if check is None or _passes(check, answer):
                 found.append((link.name, answer))
             else:
                 lost.append(link)
         if lost:
             self.links = [link for link in self.links if link not in lost]
+            self.lost += [link.name for link in lost]
         if refused is not None:
             raise refused
         if len(self.links) < self.least:
-            names = ", ".join(repr(link.name) for link in lost)
+            names = ", ".join(map(repr, self.lost))
             raise FederationError(
                 f"{names} did not answer, or answered nonsense; {len(self.links)} parties are left "
-                f"and {self.least} are needed. The ledgers of the others show what they spent"
+                f"and {self.least} are needed. The ledgers of the others show what they spent; to "
+                "go on, make a FederatedTable without the lost ones"
             )
         return found
 
@@ -456,7 +548,8 @@ class FederatedCells:
             question, candidates, criterion, proposing, *given, check=self._are_splits, **options
         )
         proposals: list[list[Split]] = [
-            list(dict.fromkeys(splits)) for splits in zip(*(a for _, a in answers), strict=True)
+            list(dict.fromkeys(map(_anew, splits)))
+            for splits in zip(*(a for _, a in answers), strict=True)
         ]
         rest = exact(amount) * (1 - PROPOSAL_SHARE)  # an infinite amount stays infinite
         best: list[tuple[int, Split]] = [(0, options_[0]) for options_ in proposals]
@@ -551,13 +644,11 @@ class FederatedCells:
         ]
 
     def _are_splits(self, answer: Any) -> bool:
-        try:
-            return len(answer) == len(self) and all(
-                type(split) is Split and Split(split.feature, split.children).fits(self._view)
-                for split in answer
-            )
-        except (TypeError, ValueError):
-            return False
+        return (
+            type(answer) is list
+            and len(answer) == len(self)
+            and all(type(split) is Split and _anew(split).fits(self._view) for split in answer)
+        )
 
     # Books and lines
 
@@ -580,7 +671,7 @@ class FederatedCells:
             raise FederationError(
                 f"{names} left in the middle of a question. The others were charged for it, and to "
                 "ask it again, and what follows, the budget has too little left: the run stops. "
-                "Their ledgers show what they spent; fit again without it"
+                "Their ledgers show what they spent; fit again, on a FederatedTable without it"
             ) from error
 
     def _ask(self, question: str, *given: Any, **options: Any) -> list[tuple[str, Any]]:
@@ -595,9 +686,66 @@ class FederatedCells:
 def _count(value: int | None, name: str, most: int) -> int:
     if value is None:
         return most
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
         raise FederationError(f"{name} must be a whole number from 1 to the number of parties")
-    return value
+    return int(value)
+
+
+def _links(parties: Any) -> list[Link]:
+    """Return a line to every party."""
+    try:
+        links = [LocalLink(each) if isinstance(each, Party) else each for each in parties]
+    except TypeError:
+        links = [None]
+    methods = ("name", "send", "receive", "close")
+    if not all(hasattr(link, method) for link in links for method in methods):
+        raise FederationError(
+            "give a list of parties, or of links to them, not rows: Party(name, features, target, "
+            "schema, budget) makes one"
+        )
+    if len({link.name for link in links}) < len(links) or not links:
+        raise FederationError("give at least one party, each with its own name")
+    return links
+
+
+def _common_schema(schemas: Mapping[str, Schema]) -> Schema:
+    """Return the schema that parties have in common, or say in what they differ."""
+    (first, common), *others = schemas.items()
+    for name, schema in others:
+        parts = {
+            # In the same order, too: parties are asked about features by their places.
+            "the features, or their order,": schema.names == common.names,
+            **{
+                f"the feature {feature!r}": schema.features.get(feature) == common.features[feature]
+                for feature in common.names
+            },
+            "the target": schema.target == common.target,
+            "the classes": schema.classes == common.classes,
+            "the target's bounds": schema.bounds == common.bounds,
+            "the line 'draft = true'": schema.drafted == common.drafted,
+        }
+        for part, same in parts.items():
+            if not same:
+                raise FederationError(
+                    f"the parties have different schemas: {part} of {name!r} and {first!r} differ"
+                )
+    # Nothing that is learnt depends on the tables' names; ledger files do, which owners have.
+    if len({schema.table for schema in schemas.values()}) > 1:
+        return replace(common, table=None)
+    return common
+
+
+def _anew(split: Split) -> Split:
+    """Return a split that has passed the checks of its class, and has no memory."""
+    return Split(split.feature, split.children)
+
+
+def _passes(check: Callable[[Any], bool], answer: Any) -> bool:
+    """Tell whether an answer is one; what cannot even be looked at is none."""
+    try:
+        return check(answer)
+    except Exception:
+        return False
 
 
 def _is_place(answer: Any) -> bool:
@@ -613,12 +761,13 @@ def _is_sealed(answer: Any) -> bool:
 
 
 def _is_described(answer: Any) -> bool:
-    try:
-        schema, leaks = answer
-        Schema.from_dict(schema)
-        return all(isinstance(leak, str) for leak in leaks)
-    except (PrivetError, TypeError, ValueError, KeyError, AttributeError):
-        return False
+    schema, leaks, allowed = answer
+    Schema.from_dict(schema)
+    return all(isinstance(text, str) for text in (*leaks, *allowed))
+
+
+def _is_left(answer: Any) -> bool:
+    return answer == math.inf or (isinstance(answer, Fraction) and answer >= 0)
 
 
 def _is_array(answer: Any, shape: tuple[int, ...], kind: type[np.generic]) -> bool:
@@ -627,7 +776,10 @@ def _is_array(answer: Any, shape: tuple[int, ...], kind: type[np.generic]) -> bo
 
 def _counts_of(shape: tuple[int, ...]) -> Callable[[Any], bool]:
     def check(answer: Any) -> bool:
-        return _is_array(answer, shape, np.int64) and bool((np.abs(answer) < 2**53).all())
+        # Not by absolute values: the least number of all has none.
+        return _is_array(answer, shape, np.int64) and bool(
+            ((answer < 2**53) & (answer > -(2**53))).all()
+        )
 
     return check
 

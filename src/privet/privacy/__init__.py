@@ -40,7 +40,7 @@ from privet.privacy.quantiles import (
     grid_counts,
     private_quantiles,
 )
-from privet.privacy.secure_sum import Seat, open_sum
+from privet.privacy.secure_sum import Seat, check_cryptography, fingerprint, open_sum
 from privet.privacy.store import Draw, LedgerStore, Reservation
 
 __all__ = [
@@ -79,11 +79,13 @@ __all__ = [
     "Terms",
     "TopOf",
     "WholeTree",
+    "check_cryptography",
     "check_range",
     "coarse_grid",
     "deal",
     "exact",
     "fine_grid",
+    "fingerprint",
     "grid_counts",
     "never",
     "noise_for",

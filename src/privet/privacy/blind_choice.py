@@ -215,7 +215,7 @@ class Ballot:
     members : sequence of str
         Who takes part.
     turn : bytes
-        What the choice is called; used once.
+        What the choice is called, as for :meth:`~privet.privacy.secure_sum.Seat.mask`; used once.
     """
 
     def __init__(
@@ -386,7 +386,7 @@ def _are_words(found: object, shape: tuple[int, ...]) -> bool:
 
 
 def _random(size: int) -> Words:
-    return key_stream(secrets.token_bytes(32), bytes(16), size)
+    return key_stream(secrets.token_bytes(32), size)
 
 
 def _mixed_size(pairs: int) -> int:
@@ -395,7 +395,7 @@ def _mixed_size(pairs: int) -> int:
 
 
 def _expand(key: bytes, pairs: int) -> tuple[Words, Words]:
-    words = key_stream(key, bytes(16), _ADDED * pairs + _mixed_size(pairs))
+    words = key_stream(key, _ADDED * pairs + _mixed_size(pairs))
     return words[: _ADDED * pairs].reshape(_ADDED, pairs), words[_ADDED * pairs :]
 
 

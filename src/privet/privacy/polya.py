@@ -12,7 +12,7 @@ needs, as in :mod:`~privet.privacy.stretches`. Proof: ``docs/proofs/federation.m
 from __future__ import annotations
 
 from bisect import bisect_right
-from decimal import Context, Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
@@ -101,10 +101,11 @@ def _steps(rate: Fraction, honest: int, digits: int) -> tuple[list[int], int]:
     one for the error of ``a`` and by what the term before was off, since it is multiplied by less
     than one. So term x is off by at most 2 x + 2 units, and sums by their square.
     """
-    context, unit = Context(prec=digits + 10), 10**digits
-    a = context.exp(-context.divide(Decimal(rate.numerator), Decimal(rate.denominator)))
+    # Operators of decimals, minus signs too, would round as the caller's thread happens to.
+    context, unit = Context(digits + 10, ROUND_HALF_EVEN, traps=[]), 10**digits
+    a = context.exp(context.divide(Decimal(-rate.numerator), Decimal(rate.denominator)))
     first = context.power(context.subtract(Decimal(1), a), context.divide(Decimal(1), honest))
-    ratio, term = int(a * unit), int(first * unit)
+    ratio, term = (int(context.scaleb(part, digits)) for part in (a, first))
     total, steps = term, [term]
     x = 0
     while unit - total > 10 ** (digits // 2) and term:

@@ -2,8 +2,10 @@
 
 Every two parties agree on a key (X25519), from which both draw the same mask for every round
 (ChaCha20); one adds it, the other takes it away, modulo 2^64. Whoever lacks the keys sees uniform
-numbers, and their sum over all members of a round is the sum of what they hide. The parties must
-know each other's public keys from their owners, not from whoever asks: a roster is read once.
+numbers, and their sum over all members of a round is the sum of what they hide. A round is called
+by a fingerprint of all that it is about: members that were asked different things share no mask,
+and their sum is noise. The parties must know each other's public keys from their owners, not from
+whoever asks: a roster is read once.
 
 Keys and masks come from the ``cryptography`` library (``pip install privet[federation]``).
 """
@@ -11,13 +13,28 @@ Keys and masks come from the ``cryptography`` library (``pip install privet[fede
 from __future__ import annotations
 
 import hashlib
+import hmac
+import math
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import FederationError
+
+
+def check_cryptography() -> None:
+    """Raise if the library is missing that keys and masks come from."""
+    try:
+        import cryptography  # noqa: F401
+    except ImportError:
+        raise FederationError(
+            "secure sums need the library cryptography: pip install privet[federation]"
+        ) from None
 
 
 class Seat:
@@ -30,6 +47,7 @@ class Seat:
     """
 
     def __init__(self, name: str) -> None:
+        check_cryptography()
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
         self.name = name
@@ -114,7 +132,7 @@ class Seat:
         """Return the words of a round that all parties know, and nobody else."""
         if self._common is None:
             raise FederationError("this party has no key in common with the others")
-        return key_stream(self._common, _nonce(turn), size)
+        return key_stream(_round_key(self._common, turn), size)
 
     def mask(
         self, members: Sequence[str], turn: bytes, size: int, *, mix: bool = False
@@ -126,7 +144,8 @@ class Seat:
         members : sequence of str
             Who takes part, this party among them.
         turn : bytes
-            What the round is called; used once.
+            What the round is called: a :func:`fingerprint` of all that decides what is summed and
+            with how much noise; used once.
         size : int
             How many numbers are hidden.
         mix : bool, default=False
@@ -139,10 +158,10 @@ class Seat:
             raise FederationError("a round needs members of the roster, this party among them")
         self._rounds.add(turn)
         # Members are part of the round's name: other members make other masks.
-        nonce = _nonce(turn, *(name.encode() for name in sorted(members)))
+        name = fingerprint(turn, sorted(members))
         total = np.zeros(size, dtype=np.uint64)
         for other in sorted(others):
-            stream = key_stream(self._shared[other], nonce, size)
+            stream = key_stream(_round_key(self._shared[other], name), size)
             if mix:
                 total = total ^ stream
             else:
@@ -150,20 +169,64 @@ class Seat:
         return total
 
 
-def _nonce(*words: bytes) -> bytes:
-    """Return a nonce for some words; its first four bytes count blocks, from zero.
+def fingerprint(*things: Any) -> bytes:
+    """Return 32 bytes that no other things have: by exact values, not by how they are printed."""
+    return hashlib.sha256(_write(things)).digest()
 
-    Each word comes with its length, so that no other words read the same.
+
+def _write(thing: Any) -> bytes:
+    """Return plain things and dataclasses of them as bytes, from which they could be read again.
+
+    Every part begins with its kind and its length, so that no other parts read the same.
     """
-    text = b"".join(len(word).to_bytes(8, "little") + word for word in words)
-    return bytes(4) + hashlib.sha256(text).digest()[:12]
+    body: bytes
+    if thing is None or isinstance(thing, bool):
+        kind, body = b"t", str(thing).encode()
+    elif isinstance(thing, int | float | Fraction | np.integer | np.floating):
+        kind, body = b"n", _write_number(thing)
+    elif isinstance(thing, str):
+        kind, body = b"s", thing.encode()
+    elif isinstance(thing, bytes):
+        kind, body = b"b", thing
+    elif isinstance(thing, np.ndarray) and thing.dtype.kind in "biuf":
+        little = np.ascontiguousarray(thing, thing.dtype.newbyteorder("<"))
+        kind, body = b"a", _write(little.dtype.str) + _write(thing.shape) + little.tobytes()
+    elif isinstance(thing, list | tuple):
+        if len(thing) > 1 and set(map(type, thing)) == {int} and max(map(abs, thing)) < 2**63:
+            kind, body = b"i", np.array(thing, "<i8").tobytes()  # codes by the thousand
+        else:
+            kind, body = b"l", b"".join(map(_write, thing))
+    elif isinstance(thing, dict):
+        kind, body = b"d", b"".join(map(_write, thing.items()))  # features have an order
+    elif is_dataclass(thing) and not isinstance(thing, type):
+        parts = [(field.name, getattr(thing, field.name)) for field in fields(thing)]
+        kind, body = b"o", _write([type(thing).__name__, parts])
+    else:
+        raise TypeError("only plain things have a fingerprint")
+    return kind + len(body).to_bytes(8, "little") + body
 
 
-def key_stream(key: bytes, nonce: bytes, size: int) -> NDArray[np.uint64]:
-    """Return so many words of ChaCha20."""
+def _write_number(number: Any) -> bytes:
+    if number in (math.inf, -math.inf):
+        return str(float(number)).encode()
+    exact = Fraction(number.item() if isinstance(number, np.generic) else number)
+    return f"{exact.numerator:x}/{exact.denominator:x}".encode()
+
+
+def _round_key(key: bytes, name: bytes) -> bytes:
+    """Return the key of a round.
+
+    A key and not a nonce: the asker, who has a say in the name, could find two names with the same
+    twelve bytes.
+    """
+    return hmac.digest(key, name, "sha256")
+
+
+def key_stream(key: bytes, size: int) -> NDArray[np.uint64]:
+    """Return so many words of ChaCha20, by a key that is used for nothing else."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
-    cipher = Cipher(algorithms.ChaCha20(key, nonce), mode=None)
+    cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None)
     return np.frombuffer(cipher.encryptor().update(bytes(8 * size)), dtype="<u8")
 
 

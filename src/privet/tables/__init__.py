@@ -15,11 +15,12 @@ from privet.tables.splits import (
     gains_of,
     list_candidates,
 )
-from privet.tables.table import Cells, Gradients, PrivateTable, Scores, pull_deviation
+from privet.tables.table import NO_NOISE, Cells, Gradients, PrivateTable, Scores, pull_deviation
 from privet.tables.views import View
 from privet.tables.whole_trees import check_sizes
 
 __all__ = [
+    "NO_NOISE",
     "Axis",
     "Binary",
     "Branch",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privet.criteria import MAX_ROWS
 from privet.errors import DataError
-from privet.frames import Columns, as_codes, as_numbers, as_series, check_readable
+from privet.frames import Columns, as_codes, as_numbers, as_series, check_readable, target_column
 from privet.privacy import Exact, Noise, grid_counts
 from privet.schema import Numeric, Schema
 from privet.tables import _kernels
@@ -57,6 +57,8 @@ class MemoryEngine:
 
     def __init__(self, table: Any, target: Any, schema: Schema) -> None:
         columns = Columns.of(table, schema)
+        if target is None:
+            target = target_column(columns, schema)
         targets = as_series(target, schema.target)
         if len(targets) != len(columns):
             raise DataError("the features and the target have different numbers of rows")
@@ -215,7 +217,7 @@ class MemoryEngine:
         child_of = np.concatenate(
             [start + split.child_of for start, split in zip(first.tolist(), splits, strict=False)]
         )
-        offset_of = np.cumsum([0, *(len(split.children) for split in splits)])[:-1]
+        offset_of = np.cumsum([0, *(len(split.child_of) for split in splits)])[:-1]
         feature_of = np.array([split.feature for split in splits], dtype=np.int32)
         cells = np.empty_like(assignment.cells)
         codes = self.codes(assignment.view)

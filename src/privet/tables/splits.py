@@ -30,8 +30,14 @@ class Split:
     children: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        # A number of its own kind, or an array, could be read as more children than it has codes:
+        # then records would end up in cells that the books know nothing of.
+        if type(self.feature) is not int:
+            raise ValueError("a feature is a whole number, its position in the schema")
+        if type(self.children) is not tuple or set(map(type, self.children)) != {int}:
+            raise ValueError("children are whole numbers, one for every code, in a tuple")
         found = self.child_of
-        if not len(found) or found.min() < 0 or found.max() >= len(found):
+        if len(found) != len(self.children) or found.min() < 0 or found.max() >= len(found):
             raise ValueError("children are numbered from zero, and no more than codes")
 
     @cached_property
@@ -44,11 +50,9 @@ class Split:
         """The children as an array."""
         try:  # a thousand codes are read three times faster as bytes
             return np.frombuffer(bytes(self.children), dtype=np.uint8).astype(np.int32)
-        except ValueError:
-            found = np.array(self.children)
-            if found.ndim != 1 or found.dtype.kind != "i" or np.abs(found).max() >= 2**31:
-                raise ValueError("children are whole numbers, one for every code") from None
-            return found.astype(np.int32)
+        except ValueError:  # some are no bytes; none is more than there are codes
+            most = len(self.children)
+            return np.array([child if 0 <= child < most else -1 for child in self.children], "i4")
 
     def fits(self, view: View) -> bool:
         """Tell whether it has a child for every code of its feature, and no child is left out."""

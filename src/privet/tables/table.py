@@ -87,6 +87,9 @@ _SSE_STEPS = 128
 #: Means that leak are published on a grid of so many steps.
 _MEAN_STEPS, _MEAN_LEVELS = 2**24, 2**10
 
+#: Why what is learnt with an infinite budget is not private.
+NO_NOISE = "epsilon is infinite, so there is no noise at all"
+
 #: The selections that :meth:`Cells.choose_best` offers.
 _SELECTIONS: dict[str, type[PermuteAndFlip | Exponential | ReportNoisyMax]] = {
     "flip": PermuteAndFlip,
@@ -118,9 +121,10 @@ class PrivateTable:
     ----------
     features : dataframe or array
         The features; pandas, polars, pyarrow or numpy.
-    target : column
-        The target. Records whose class is missing or unknown, or whose number is missing, are left
-        out; estimators refuse the latter.
+    target : column or None
+        The target; if None, the column of the features that the schema names. Records whose class
+        is missing or unknown, or whose number is missing, are left out; estimators refuse the
+        latter.
     schema : Schema
         What is public.
     budget : Budget
@@ -188,7 +192,7 @@ class PrivateTable:
             return View.of_bins(self.schema)
         if view.schema != self.schema or view.schema.names != self.schema.names:
             raise SchemaError("a table is seen through its own schema only")
-        return view
+        return View(self.schema, view.cuts)  # which says the sizes, not one that looks like it
 
     def start_scores(self, start: Sequence[float]) -> Scores:
         """Give every record the same public score, or one per class. Free."""
@@ -317,6 +321,8 @@ class Cells:
     def take(self, chosen: NDArray[Any]) -> Cells:
         """Return some of the cells, by mask or by position, chosen by public facts. Free."""
         positions = np.arange(len(self))[chosen]
+        if positions.ndim != 1:
+            raise ValueError("give a mask of the cells, or a list of positions")
         assignment = _rooms[self._table].engine.take(_assignments[self], positions)
         return Cells(self._table, self._scopes.take(positions), self.depth, assignment)
 
@@ -404,7 +410,9 @@ class Cells:
         members : sequence of str
             Who takes part in the round.
         turn : bytes
-            What the round is called; used once.
+            What the round is called: a :func:`~privet.privacy.fingerprint` of the whole question,
+            of the cells and the amount, too, so that members who were asked something else share no
+            masks. Used once.
 
         Privacy
         -------
@@ -1157,5 +1165,5 @@ def leaks_of(schema: Schema, budget: Budget, random_state: Any) -> tuple[str, ..
             "None for anything that is published"
         )
     if budget.limit == float("inf"):
-        reasons.append("epsilon is infinite, so there is no noise at all")
+        reasons.append(NO_NOISE)
     return tuple(reasons)

@@ -33,6 +33,8 @@ class View:
             raise ValueError("a view has cuts for every number, and for nothing else")
         # Out of order, a search for one record's code would depend on the records before it.
         for cuts in self.cuts:
+            if cuts is not None and type(cuts) is not tuple:
+                raise ValueError("cuts are numbers in a tuple")
             found = np.array(cuts or (), dtype=np.float64)
             if found.ndim != 1 or not np.isfinite(found).all() or (np.diff(found) <= 0).any():
                 raise ValueError("cuts are finite numbers in rising order")
