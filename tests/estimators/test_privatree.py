@@ -37,7 +37,8 @@ from privet.learners.privatree import (
     make_plan,
     published_cost,
 )
-from privet.tables import Binary, Each, Ordered, View, losses_of
+from privet.tables import Binary, Each, Ordered, View
+from privet.tables.splits import losses_of
 
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
 MIXED = Schema(

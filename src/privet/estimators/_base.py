@@ -142,7 +142,8 @@ class PrivateEstimator(BaseEstimator):
         del parties, options
         raise FederationError(
             f"{type(self).__name__} asks for more than sums over parties; TopDownClassifier, "
-            "DiffPID3Classifier and SulqID3Classifier learn from a federation"
+            "PrivaTreeClassifier, DiffPC45Classifier, DiffPID3Classifier and SulqID3Classifier "
+            "learn from a federation"
         )
 
     def _fit_parties(self, parties: FederatedTable) -> Self:

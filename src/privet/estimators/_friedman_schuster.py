@@ -202,7 +202,7 @@ class DiffPID3Classifier(_FriedmanSchuster):
         }
 
     def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
-        parties.check_choices(options["criterion"])
+        parties.check_choices(options["criterion"], len(parties.schema.names))
 
     def _learn(self, table: PrivateTable, **options: Any) -> Tree:
         return friedman_schuster.learn_diffpid3(table, epsilon=table.ledger.budget.limit, **options)
@@ -304,6 +304,10 @@ class DiffPC45Classifier(_FriedmanSchuster):
             "criterion": _criterion(self.criterion, self.n_max, len(schema.classes)),
             "confidence": None if factor is None else float(factor),
         }
+
+    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
+        number = friedman_schuster.count_points(parties.schema)
+        parties.check_choices(options["criterion"], number)
 
     def _learn(self, table: PrivateTable, **options: Any) -> Tree:
         return friedman_schuster.learn_diffpc45(table, epsilon=table.ledger.budget.limit, **options)

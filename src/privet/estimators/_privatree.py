@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privet.errors import BudgetError, PublishedCostWarning
+from privet.criteria import Gini
+from privet.errors import BudgetError, FederationError, PublishedCostWarning
 from privet.estimators._base import PrivateTreeEstimator, check_depth, check_rows
+from privet.federation import FederatedTable
 from privet.learners import privatree
 from privet.learners.privatree import Options
 from privet.privacy import Budget, LedgerStore, exact
@@ -108,6 +110,7 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
     """
 
     learner: ClassVar[str] = "privatree"
+    _asks: ClassVar[tuple[str, ...]] = ("choose_labels",)
 
     def __init__(
         self,
@@ -170,6 +173,17 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
             published=published,
         )
         return {"n_rows": rows, "options": options}
+
+    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
+        given: Options = options["options"]
+        if given.published:
+            raise FederationError("the published calibration of PrivaTree is for one table")
+        if given.binning not in ("scales", "uniform") or given.categories == "ordered":
+            raise FederationError(
+                "parties do not tell quantiles or orders of categories: for a federation give "
+                "binning='scales' or 'uniform', and leave categories='auto'"
+            )
+        parties.check_choices(Gini(), privatree.count_candidates(parties.schema, given))
 
     def _not_covered(self) -> str | None:
         return "binning='leaking-quantile'" if self.binning == "leaking-quantile" else None

@@ -193,7 +193,8 @@ class TopDownClassifier(PrivateTreeEstimator):
             raise FederationError(
                 "the published calibration is for one table: it releases the gains of all splits"
             )
-        parties.check_choices(given.criterion, given.split)
+        number = topdown.count_candidates(parties.schema, given.thresholds)
+        parties.check_choices(given.criterion, number, given.split)
 
     def _budget(self, schema: Schema) -> Budget:
         asked = Budget(self.epsilon)

@@ -225,13 +225,15 @@ class FederatedTable:
                         "was spent"
                     )
 
-    def check_choices(self, criterion: Criterion, how: str | None = None) -> None:
+    def check_choices(self, criterion: Criterion, options: int, how: str | None = None) -> None:
         """Raise if the parties cannot choose splits in this way, before anything is asked.
 
         Parameters
         ----------
         criterion : Criterion
             What splits are judged by.
+        options : int
+            How many splits are offered.
         how : {"flip", "exponential", "rnm"}, optional
             By which selection, for :meth:`FederatedCells.choose_best`;
             :meth:`FederatedCells.choose_splits` is meant if None.
@@ -244,11 +246,18 @@ class FederatedTable:
                 "under secure sums, splits are chosen by permute-and-flip: ask for 'flip', or use "
                 "another protocol"
             )
-        if criterion.in_lines(len(self.schema.classes or ())) is None:
+        lines = criterion.in_lines(len(self.schema.classes or ()))
+        if lines is None:
             raise FederationError(
                 f"under secure sums, {criterion.name!r} cannot judge splits: it takes more than "
                 "sums and comparisons; use 'gini' or 'max', or another protocol"
             )
+        if options > MOST_OPTIONS:
+            raise FederationError(
+                f"under secure sums, parties choose among {MOST_OPTIONS:,} splits at most, not "
+                f"{options:,}: take fewer features or cuts, or another protocol"
+            )
+        check_range(lines.spread * MAX_ROWS, options)
 
     def __enter__(self) -> Self:
         return self
@@ -487,7 +496,8 @@ class FederatedCells:
         self, candidates: Any, criterion: Criterion, amount: Amount, *, how: str
     ) -> list[Split]:
         """Return one split per cell, good by a criterion."""
-        self._table.check_choices(criterion, how)
+        offered = list_candidates(candidates, self._view)
+        self._table.check_choices(criterion, len(offered), how)
         allowed = np.ones((len(self), len(self.schema.names)), dtype=bool)
         return self._choose(candidates, criterion, amount, allowed, "choose_best", (), {"how": how})
 
@@ -504,7 +514,7 @@ class FederatedCells:
 
         Under secure sums always by permute-and-flip.
         """
-        self._table.check_choices(criterion)
+        self._table.check_choices(criterion, len(list_candidates(candidates, self._view)))
         return self._choose(
             candidates, criterion, amount, allowed, "choose_splits", (allowed,), {"flip": flip}
         )
@@ -531,7 +541,6 @@ class FederatedCells:
             lines = criterion.in_lines(classes)
             assert lines is not None  # check_choices
             mechanism = NoisyMaxShare(lines.spread, exact(amount), self._table.honest)
-            check_range(lines.spread * MAX_ROWS, len(offered))
             regions = sum(candidates.width(feature, self._view) for feature, _ in offered)
             terms, each, _ = lines.lines(classes).shape
             shape = Shape(len(self), len(offered), regions * terms, each)
@@ -578,8 +587,6 @@ class FederatedCells:
         """Return for every cell the option with the largest noisy sum over the parties."""
         if not len(self):
             return []
-        if shape.options > MOST_OPTIONS:
-            raise FederationError(f"parties choose among {MOST_OPTIONS} options at most")
         table = self._table
         while True:
             self._charge([mechanism], f"{what}, from all parties' rows")

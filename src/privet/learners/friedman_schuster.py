@@ -26,7 +26,16 @@ from privet.learners._assembly import as_test, class_shares
 from privet.learners._pruning import prune
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
-from privet.tables import Cells, Given, Multiway, PrivateTable, Split, Thresholds, View
+from privet.tables import (
+    Cells,
+    Given,
+    Multiway,
+    PrivateTable,
+    Split,
+    Thresholds,
+    View,
+    list_candidates,
+)
 from privet.tree import Node, Tree
 
 #: The public grid of split points: so many equal steps between a number's bounds.
@@ -98,6 +107,11 @@ def learn_diffpc45(
     growth = _Growth(table, view, depth, share, choose, published=published, reuse=True)
     tree = growth.tree()
     return tree if confidence is None else prune(tree, confidence, scale=float(1 / share))
+
+
+def count_points(schema: Schema) -> int:
+    """Return how many splits DiffPC4.5 offers a cell."""
+    return len(list_candidates(Thresholds(STEPS), _even_view(schema)))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from privet.criteria import Gini
 from privet.learners._assembly import assemble, without_dead_ends, without_needless
 from privet.learners._views import FEW_CODES, grid_of, n_numeric, scale_cuts, two_sides
-from privet.learners.whole_trees import COUNT_SHARE, less
+from privet.learners.whole_trees import COUNT_SHARE, check_least, less
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
 from privet.tables import (
@@ -81,11 +81,13 @@ class Plan:
 
 def learn(table: PrivateTable, *, amount: Amount, n_rows: int | None, options: Options) -> Tree:
     """Learn a tree for at most an amount (``published``: for what :func:`published_cost` says)."""
+    least, counting = table.least_amount, amount * COUNT_SHARE
+    # Labels have half at most, so that nodes have half at least.
+    check_least([counting, amount / (3 * options.max_depth * len(table.schema.names))], least)
     if n_rows is None:
-        counting = amount * COUNT_SHARE
         amount = less(amount, counting)
         n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
-    plan = make_plan(table.schema, n_rows, amount, options)
+    plan = make_plan(table.schema, n_rows, amount, options, least)
     view = _view(table, plan)
     candidates = Binary([two_sides(view, j) for j in range(len(view.sizes))])
     cells = table.root(view)
@@ -100,13 +102,16 @@ def learn(table: PrivateTable, *, amount: Amount, n_rows: int | None, options: O
     return assemble(without_needless(closed), cells, view, None, table.ledger.budget)
 
 
-def make_plan(schema: Schema, n_rows: int, amount: Amount, options: Options) -> Plan:
-    """Share an amount by public numbers (the paper's equations 7 to 10)."""
+def make_plan(
+    schema: Schema, n_rows: int, amount: Amount, options: Options, least: Amount = Fraction(0)
+) -> Plan:
+    """Share an amount by public numbers (the paper's equations 7 to 10); labels have ``least``."""
     depth, numeric, features = options.max_depth, n_numeric(schema), len(schema.names)
     published = options.published
     leaf = leaf_amount(
         len(schema.classes or ()), n_rows, depth, amount, options.leaf_error, published=published
     )
+    leaf = max(leaf, least)
     rest = less(amount, leaf)
     binning = options.binning
     if binning == "auto":
@@ -162,6 +167,17 @@ def _worst_error(classes: int) -> float:
     return float((-np.log(p) * (1 - share)).max()) * (1 + 1e-9)
 
 
+def count_candidates(schema: Schema, options: Options) -> int:
+    """Return how many splits a cell is offered, where bins are public."""
+    plan = make_plan(schema, 1, Fraction(1), options)
+    cuts = [
+        _public_cuts(feature, plan) if isinstance(feature, Numeric) else None
+        for feature in schema.features.values()
+    ]
+    view = View(schema, tuple(cuts))
+    return sum(len(two_sides(view, j)) for j in range(len(view.sizes)))
+
+
 def _view(table: PrivateTable, plan: Plan) -> View:
     """Return the bins of all features."""
     cuts: list[tuple[float, ...] | None] = []
@@ -174,12 +190,16 @@ def _view(table: PrivateTable, plan: Plan) -> View:
             cuts.append(_distinct(table.joint_quantiles(j, plan.bins, plan.quantile), feature))
         elif plan.quantile is not None:
             cuts.append(_distinct(table.quantiles(j, plan.bins, plan.quantile), feature))
-        elif plan.binning == "scales":
-            cuts.append(scale_cuts(feature, plan.bins))
         else:
-            steps = np.arange(1, plan.bins) / plan.bins
-            cuts.append(_distinct(feature.low + (feature.high - feature.low) * steps, feature))
+            cuts.append(_public_cuts(feature, plan))
     return View(table.schema, tuple(cuts))
+
+
+def _public_cuts(feature: Numeric, plan: Plan) -> tuple[float, ...]:
+    if plan.binning == "scales":
+        return scale_cuts(feature, plan.bins)
+    steps = np.arange(1, plan.bins) / plan.bins
+    return _distinct(feature.low + (feature.high - feature.low) * steps, feature)
 
 
 def _distinct(points: object, feature: Numeric) -> tuple[float, ...]:

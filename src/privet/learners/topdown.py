@@ -29,7 +29,7 @@ from privet.learners._assembly import (
     without_needless,
 )
 from privet.learners._views import even_view
-from privet.learners.whole_trees import COUNT_SHARE, less
+from privet.learners.whole_trees import COUNT_SHARE, check_least, less
 from privet.privacy.budget import Amount
 from privet.schema import Schema
 from privet.tables import (
@@ -106,7 +106,8 @@ def learn(table: PrivateTable, *, n_rows: int | None, options: Options) -> Tree:
     counted = n_rows is None and (options.max_depth is None or options.min_weight is not None)
     counting = amount * COUNT_SHARE if counted else Fraction(0)
     rest = less(amount, counting)
-    _check_least(rest, [counting] if counted else [], options, least)
+    gains = [level.gain for level in make_levels(rest, 1, options, least)]
+    check_least([rest * options.leaf_fraction, *gains, *[counting] * counted], least)
     if counted:
         n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
     rows = n_rows or 1
@@ -114,17 +115,6 @@ def learn(table: PrivateTable, *, n_rows: int | None, options: Options) -> Tree:
     root = grow(table.root(view), candidates, view, levels, rows, options)
     labels = _leaves(root, table, view, options).choose_labels(table.ledger.left)
     return _tree(root, labels, table, view, options)
-
-
-def _check_least(amount: Amount, others: list[Amount], options: Options, least: Amount) -> None:
-    """Raise, before anything is spent, if a table cannot answer for as little as a tree has."""
-    levels = make_levels(amount, 1, options, least)
-    labels = amount * options.leaf_fraction
-    if min(labels, *others, *(level.gain for level in levels)) < least:
-        raise BudgetError(
-            "the budget is too small to share its noise among parties: a question of this tree "
-            f"would have less than {float(least):g}; give a larger epsilon or a smaller max_depth"
-        )
 
 
 def learn_published(table: PrivateTable, *, amount: Amount, n_rows: int, options: Options) -> Tree:
@@ -337,6 +327,12 @@ def make_candidates(view: View, *, missing: bool) -> Binary:
     With ``missing``, what is missing or unknown can be divided from all else, too.
     """
     return Binary([_sides(view, feature, missing=missing) for feature in range(len(view.sizes))])
+
+
+def count_candidates(schema: Schema, thresholds: int) -> int:
+    """Return how many splits a cell is offered."""
+    view = make_view(schema, thresholds)
+    return len(list_candidates(make_candidates(view, missing=True), view))
 
 
 def _sides(view: View, feature: int, *, missing: bool) -> NDArray[np.bool_] | Each:

@@ -10,11 +10,13 @@ alone: the schema, epsilon, and the number of rows, which is declared or paid fo
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from privet.errors import BudgetError
 from privet.learners._assembly import assemble, without_dead_ends
 from privet.learners._views import grid_of, make_view, most_tests, n_numeric
 from privet.privacy.budget import Amount, Budget
@@ -209,6 +211,15 @@ def block_shares(depths: tuple[int, ...]) -> tuple[Fraction, ...]:
 def less(amount: Amount, part: Amount) -> Amount:
     """Return what is left of an amount; an infinite one stays infinite."""
     return amount if amount == math.inf else amount - part
+
+
+def check_least(amounts: Iterable[Amount], least: Amount) -> None:
+    """Raise, before anything is spent, if a table cannot answer for as little as that."""
+    if min(amounts) < least:
+        raise BudgetError(
+            "the budget is too small to share its noise among parties: a question of this tree "
+            f"would have less than {float(least):g}; give a larger epsilon or a smaller max_depth"
+        )
 
 
 def affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: float) -> Block:
