@@ -18,7 +18,7 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from pickle import PicklingError
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import RLock, Thread
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -155,6 +155,8 @@ class Party:
         self._cells: dict[int, tuple[Cells, bytes]] = {}
         self._ballots: dict[int, Ballot] = {}
         self._next = 1
+        #: One question at a time: of two at once, both could find a round unanswered.
+        self._turn = RLock()
 
     @property
     def seat(self) -> Seat:
@@ -208,7 +210,8 @@ class Party:
         way that is not foreseen is a :class:`Lost` answer: its text could be about the rows.
         """
         try:
-            return self._answer(target, question, given, options)
+            with self._turn:
+                return self._answer(target, question, given, options)
         except PrivetError:
             raise
         except Exception:
@@ -236,7 +239,7 @@ class Party:
             leaks = [leak for leak in self.table.leaks if leak != NO_NOISE]
             return self.table.schema.to_dict(), leaks, sorted(self.allowed)
         if question == "left":
-            return self.table.ledger.left
+            return self.table.ledger.left, self._seat and self._seat.public_key
         if question == "public_key":
             return self._public_key()
         if question == "join":
@@ -409,7 +412,7 @@ class LocalLink:
 
 
 class ProcessLink:
-    """A party in a process of its own, which reads its rows itself.
+    """A party in a process of its own, which reads its rows itself; asked by one thread at a time.
 
     Parameters
     ----------
@@ -533,31 +536,26 @@ class ProcessLink:
 def serve(line: Any, name: str, make: Callable[..., Party], given: tuple[Any, ...]) -> None:
     """Answer questions until the line ends; then settle the books."""
     party, fault = _make(name, make, given)
-    while True:
-        try:
-            message = line.recv()
-        except Exception:  # what cannot be read was sent by nobody who asks
-            break
-        if message is None:
-            break
-        number, target, question, asked, options = message
-        reply: tuple[int, str, Any]
-        try:
-            if party is None:
-                raise Refused(fault)
-            reply = (number, "answer", party.answer(target, question, *asked, **options))
-        except Lost:
-            reply = (number, "failed", None)
-        except PrivetError as error:
-            reply = (number, "refused", str(error))
-        except Exception:
-            reply = (number, "failed", None)  # what went wrong may be about the rows
-        try:
+    try:
+        while True:
+            number, target, question, asked, options = line.recv()
+            reply: tuple[int, str, Any]
+            try:
+                if party is None:
+                    raise Refused(fault)
+                reply = (number, "answer", party.answer(target, question, *asked, **options))
+            except Lost:
+                reply = (number, "failed", None)
+            except PrivetError as error:
+                reply = (number, "refused", str(error))
+            except Exception:
+                reply = (number, "failed", None)  # what went wrong may be about the rows
             line.send(reply)
-        except OSError:
-            break
-    if party is not None:
-        party.close()
+    except Exception:  # the end of the line, or what was sent by nobody who asks
+        return
+    finally:
+        if party is not None:
+            party.close()
 
 
 def _make(

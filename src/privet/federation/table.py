@@ -106,6 +106,10 @@ class FederatedTable:
     least : int, optional
         With fewer parties left than this the run stops. All of them if None: any loss stops it.
 
+    Notes
+    -----
+    A federation is asked by one thread at a time.
+
     Examples
     --------
     >>> import numpy as np
@@ -151,9 +155,10 @@ class FederatedTable:
             dict.fromkeys(leak for _, leaks, _ in described.values() for leak in leaks)
         )
         self._allowed = {name: frozenset(allowed) for name, (_, _, allowed) in described.items()}
+        self._keys: dict[str, bytes] = {}
         if protocol == "secure-sum":
-            keys = dict(self._lines.ask_all("public_key", check=_is_key))
-            self._lines.ask_all("join", keys)
+            self._keys = dict(self._lines.ask_all("public_key", check=_is_key))
+            self._lines.ask_all("join", self._keys)
             sealed = [given for _, given in self._lines.ask_all("seal", check=_is_sealed) if given]
             self._lines.ask_all("unseal", sealed[0] if sealed else {})
         self.ledger = Ledger(Budget(float("inf")))
@@ -199,7 +204,12 @@ class FederatedTable:
         if budget.accountant != "pure":
             raise BudgetError("a federation has pure budgets only: give no delta")
         self._check_allowed(*asks)
-        for name, left in self._lines.ask_all("left", check=_is_left):
+        for name, (left, key) in self._lines.ask_all("left", check=_is_left):
+            if self._keys and key != self._keys[name]:
+                raise FederationError(
+                    f"party {name!r} has joined another federation since, with new keys: make a "
+                    "new FederatedTable. Nothing was spent"
+                )
             if budget.limit > left:
                 raise FederationError(
                     f"party {name!r} has epsilon {float(left):.6g} left, and this may spend "
@@ -774,7 +784,10 @@ def _is_described(answer: Any) -> bool:
 
 
 def _is_left(answer: Any) -> bool:
-    return answer == math.inf or (isinstance(answer, Fraction) and answer >= 0)
+    left, key = answer
+    return (left == math.inf or (isinstance(left, Fraction) and left >= 0)) and (
+        key is None or _is_key(key)
+    )
 
 
 def _is_array(answer: Any, shape: tuple[int, ...], kind: type[np.generic]) -> bool:

@@ -77,6 +77,8 @@ class Seat:
             if dict(roster) != self._roster:
                 raise FederationError("this party has its roster; another one is refused")
             return
+        if not all(isinstance(name, str) for name in roster):
+            raise FederationError("the names of a roster are text")
         if roster.get(self.name) != self.public_key:
             raise FederationError("the roster has another key for this party")
         if len(set(roster.values())) < len(roster) or len(roster) < 2:
@@ -196,6 +198,7 @@ def _write(thing: Any) -> bytes:
             kind, body = b"i", np.array(thing, "<i8").tobytes()  # codes by the thousand
         else:
             kind, body = b"l", b"".join(map(_write, thing))
+        kind = kind.upper() if isinstance(thing, tuple) else kind
     elif isinstance(thing, dict):
         kind, body = b"d", b"".join(map(_write, thing.items()))  # features have an order
     elif is_dataclass(thing) and not isinstance(thing, type):

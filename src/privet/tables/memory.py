@@ -401,7 +401,7 @@ def encode(columns: Columns, view: View, *, fast: bool) -> NDArray[Any]:
     codes = np.empty((len(schema.names), len(columns)), dtype=narrow)
     matrix = columns.matrix
     numeric = [
-        (j, feature, np.array(view.cuts[j]))
+        (j, feature, np.array(view.cuts[j], dtype=np.float64))
         for j, feature in enumerate(schema.features.values())
         if isinstance(feature, Numeric)
     ]

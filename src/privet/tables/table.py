@@ -320,9 +320,10 @@ class Cells:
 
     def take(self, chosen: NDArray[Any]) -> Cells:
         """Return some of the cells, by mask or by position, chosen by public facts. Free."""
-        positions = np.arange(len(self))[chosen]
-        if positions.ndim != 1:
+        chosen = np.asarray(chosen)
+        if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "biu"):
             raise ValueError("give a mask of the cells, or a list of positions")
+        positions = np.arange(len(self))[chosen if chosen.size else slice(0)]
         assignment = _rooms[self._table].engine.take(_assignments[self], positions)
         return Cells(self._table, self._scopes.take(positions), self.depth, assignment)
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from privet.privacy import coarse_grid
-from privet.schema import Numeric, Schema
+from privet.schema import MAX_BINS, Numeric, Schema
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,18 @@ class View:
         numbers = [isinstance(feature, Numeric) for feature in self.schema.features.values()]
         if [cuts is not None for cuts in self.cuts] != numbers:
             raise ValueError("a view has cuts for every number, and for nothing else")
-        # Out of order, a search for one record's code would depend on the records before it.
+        # Numbers of another kind could fail for some records and not for others; out of order, a
+        # search for one record's code would depend on the records before it.
         for cuts in self.cuts:
-            if cuts is not None and type(cuts) is not tuple:
-                raise ValueError("cuts are numbers in a tuple")
-            found = np.array(cuts or (), dtype=np.float64)
-            if found.ndim != 1 or not np.isfinite(found).all() or (np.diff(found) <= 0).any():
+            if cuts is None:
+                continue
+            if type(cuts) is not tuple or not set(map(type, cuts)) <= {float}:
+                raise ValueError("cuts are floats in a tuple")
+            found = np.array(cuts, dtype=np.float64)
+            if not np.isfinite(found).all() or (np.diff(found) <= 0).any():
                 raise ValueError("cuts are finite numbers in rising order")
+            if len(cuts) >= MAX_BINS:
+                raise ValueError(f"a number has at most {MAX_BINS - 1} cuts")
 
     @classmethod
     def of_bins(cls, schema: Schema) -> View:
