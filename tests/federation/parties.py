@@ -28,6 +28,10 @@ def make(name, count=500, seed=0, epsilon=4.0, random_state=None):
     return Party(name, features, target, SCHEMA, Budget(epsilon), random_state=random_state)
 
 
+def make_with_ledger(name, ledger):
+    return Party(name, *rows(50, 0), SCHEMA, Budget(1.0), ledger=ledger)
+
+
 class Dies(Party):
     """Ends its process at the first question that is charged."""
 

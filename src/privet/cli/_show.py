@@ -60,7 +60,7 @@ def card_lines(card: PrivacyCard) -> list[str]:
     else:
         lines.append("[red]NOT PRIVATE:[/]")
         lines += [f"[red]- {escape(reason)}[/]" for reason in card.warnings]
-    return lines
+    return lines + [f"- {escape(note)}" for note in card.notes]
 
 
 def store_table(store: LedgerStore) -> Table:

@@ -91,12 +91,16 @@ class PrivateEstimator(BaseEstimator):
         self
         """
         Budget(self.epsilon)  # nonsense is refused before anything else
+        if self.schema is not None and not isinstance(self.schema, Schema):
+            raise SchemaError("schema must be a Schema; read one with Schema.from_toml(path)")
         if self.ledger is not None and self._not_covered() is not None:
             raise BudgetError(
                 f"no budget covers {self._not_covered()}, so no ledger file can be charged for it; "
                 "use a valid option, or leave the ledger out and publish nothing of it"
             )
         if isinstance(X, FederatedTable):
+            if y is not None:
+                raise FederationError("the parties have their targets: fit them without y")
             return self._fit_parties(X)
         if isinstance(X, Party) or (isinstance(X, list | tuple) and any(map(_is_party, X))):
             raise FederationError(
@@ -155,6 +159,10 @@ class PrivateEstimator(BaseEstimator):
         if self.ledger is not None:
             raise BudgetError(
                 "in a federation every party has its own ledger: give it to the Party"
+            )
+        if getattr(self, "random_state", None) is not None:
+            raise FederationError(
+                "in a federation every party draws its own noise: give random_state to the Party"
             )
         if (schema.classes is not None) != self._of_classes:
             raise SchemaError("the parties' target does not fit this estimator")

@@ -70,8 +70,8 @@ class TopDownClassifier(PrivateTreeEstimator):
         ``calibration="published"`` 0.1 by ``max_nodes``.
     calibration : {"valid", "published"}, default="valid"
         "published" adds the paper's noise and releases the score beside the chosen split. The
-        ledger charges what it costs, which is more than ``epsilon``: the fit warns. For "entropy"
-        and "gini"; it needs ``n_rows``.
+        ledger charges what it costs, mostly more than ``epsilon``: the fit warns. For
+        ``split="rnm"``, "entropy" and "gini", and one table; it needs ``n_rows``.
     n_rows : int, optional
         The number of rows (or a bound on it), if it is public. If None, two per cent of the budget
         buy a noisy count where it is needed.

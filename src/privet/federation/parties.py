@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import multiprocessing
+import signal
+import sys
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -20,12 +22,13 @@ from pickle import PicklingError
 from queue import Empty, SimpleQueue
 from threading import RLock, Thread
 from typing import Any, Protocol, Self
+from weakref import finalize
 
 import numpy as np
 
 from privet.criteria import ClippedEntropy, Entropy, Gini, GiniChords, Max
 from privet.errors import FederationError, PrivetError, SchemaError
-from privet.privacy import Ballot, Budget, LedgerStore, Seat, fingerprint
+from privet.privacy import Ballot, Budget, Ledger, LedgerStore, Reservation, Seat, fingerprint
 from privet.schema import Categorical, Numeric, Schema
 from privet.tables import (
     NO_NOISE,
@@ -138,15 +141,17 @@ class Party:
         if not self.allowed <= CHARGED:
             raise FederationError(f"a party can allow {', '.join(sorted(CHARGED))}, nothing else")
         self.table = PrivateTable(features, target, schema, budget, random_state=random_state)
-        self._reservation = None
+        reservation = None
         if ledger is not None:
             store = ledger if isinstance(ledger, LedgerStore) else LedgerStore(Path(ledger))
-            self._reservation = store.reserve(
+            reservation = store.reserve(
                 budget,
                 f"party {name!r} of a federation",
                 columns=[*schema.names, schema.target],
                 table=schema.table,
             )
+        #: Ends the books: by close, or when nobody has the party any more.
+        self._end = finalize(self, _end, self.table.ledger, reservation)
         self._seat: Seat | None = None
         #: Whether the roster came from the owner, and how many of a roster may not be honest.
         self._pinned, self._doubted = False, 0
@@ -198,10 +203,7 @@ class Party:
     def close(self) -> None:
         """End the books, and settle the owner's ledger file."""
         self._closed = True
-        self.table.ledger.close()
-        if self._reservation is not None:
-            self._reservation.settle(self.table.ledger.total, self.table.ledger.entries)
-            self._reservation = None
+        self._end()
 
     def answer(self, target: int, question: str, *given: Any, **options: Any) -> Any:
         """Answer a question about the table (target 0) or about cells, or refuse.
@@ -309,7 +311,8 @@ class Party:
         if honest > sure:
             raise Refused(
                 f"party {self.name!r} refuses: the noise of this round would rest on {honest} "
-                f"honest parties of {len(members)}, and its owner counts on {sure}"
+                f"honest parties of {len(members)}, and its owner counts on {sure}: "
+                f"FederatedTable(honest={max(sure, 1)}) adds as much noise as that takes"
             )
         return given
 
@@ -326,6 +329,12 @@ class Party:
     def _number(self) -> int:
         number, self._next = self._next, self._next + 1
         return number
+
+
+def _end(ledger: Ledger, reservation: Reservation | None) -> None:
+    ledger.close()
+    if reservation is not None:
+        reservation.settle(ledger.total, ledger.entries)
 
 
 def _own(value: Any, *, arrays: bool = False) -> Any:
@@ -423,7 +432,8 @@ class ProcessLink:
     given : tuple
         What it is called with.
     patience : float, default=600.0
-        Seconds from a question to its answer; one that arrives later is not read.
+        Seconds from a question to its answer; one that arrives later is not read. The first answer
+        takes as long as the process needs to start.
     """
 
     def __init__(
@@ -534,7 +544,8 @@ class ProcessLink:
 
 
 def serve(line: Any, name: str, make: Callable[..., Party], given: tuple[Any, ...]) -> None:
-    """Answer questions until the line ends; then settle the books."""
+    """Answer questions until the line ends, or the asker does; then settle the books."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     party, fault = _make(name, make, given)
     try:
         while True:

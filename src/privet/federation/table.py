@@ -34,11 +34,13 @@ from privet.privacy import (
     SMALLEST_RATE,
     Budget,
     DiscreteLaplace,
+    Exponential,
     LaplaceShare,
     Ledger,
     NoisyMaxShare,
     PermuteAndFlip,
     Released,
+    ReportNoisyMax,
     Scopes,
     Shape,
     check_cryptography,
@@ -59,6 +61,9 @@ PROPOSAL_SHARE = Fraction(1, 2)
 #: No sum of counts and noise is larger, for any amount that can be shared; nearly all sums whose
 #: masks do not cancel are.
 _LARGEST = 2**40
+
+#: How parties propose splits, by name.
+_SELECTIONS = {"flip": PermuteAndFlip, "exponential": Exponential, "rnm": ReportNoisyMax}
 
 #: What a question to federated cells asks of every party.
 _ASKED = {
@@ -142,10 +147,15 @@ class FederatedTable:
             if len(links) < 2:
                 raise FederationError("a secure sum needs two parties or more")
         self.protocol = protocol
+        if honest is not None and protocol != "secure-sum":
+            raise FederationError("honest is for secure sums: elsewhere a party needs no others")
         self.honest = _count(honest, "honest", len(links))
-        self.least = max(
-            _count(least, "least", len(links)), self.honest if protocol == "secure-sum" else 1
-        )
+        self.least = _count(least, "least", len(links))
+        if protocol == "secure-sum" and self.least < self.honest:
+            raise FederationError(
+                f"least={self.least} needs honest={self.least} or fewer: with fewer parties than "
+                "honest ones there is too little noise"
+            )
         self._links = links
         self._lines = _Lines(links, self.least)
         described = dict(self._lines.ask_all("describe", check=_is_described))
@@ -249,6 +259,11 @@ class FederatedTable:
             :meth:`FederatedCells.choose_splits` is meant if None.
         """
         self._check_allowed("choose_splits" if how is None else "choose_best")
+        if self.protocol == "noisy-counts" and how not in (None, "flip"):
+            raise FederationError(
+                "by noisy counts, the best split is taken and none is drawn: leave 'flip', or use "
+                "another protocol"
+            )
         if self.protocol != "secure-sum":
             return
         if how not in (None, "flip"):
@@ -562,7 +577,8 @@ class FederatedCells:
                 for cell, place in enumerate(places)
             ]
         proposing = exact(amount) * PROPOSAL_SHARE
-        self._charge([PermuteAndFlip(criterion.spread, proposing)], "which split, by each party")
+        how = options.get("how", "flip" if options.get("flip", True) else "exponential")
+        self._charge([_SELECTIONS[how](criterion.spread, proposing)], "which split, by each party")
         answers = self._ask(
             question, candidates, criterion, proposing, *given, check=self._are_splits, **options
         )

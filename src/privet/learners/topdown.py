@@ -269,7 +269,7 @@ def published_levels(schema: Schema, n_rows: int, amount: Amount, options: Optio
     per_alpha = number * spread / (2 * _paper_sensitivity(options.criterion, n_rows))
     growing = amount if amount == math.inf else amount * (1 - options.leaf_fraction)
     levels: list[Level] = []
-    while len(levels) < (options.max_depth or DEEPEST):
+    while len(levels) < min(options.max_depth or DEEPEST, options.max_nodes):
         depth = len(levels) + 1
         alpha = growing * _published_share(depth, options)
         half = alpha / 2
