@@ -1235,15 +1235,13 @@ def test_what_another_process_cannot_import_is_refused():
 # What a second look found
 
 
-@pytest.mark.parametrize(
-    "odd", [str, Fraction, np.float64, int, bytes], ids=lambda kind: kind.__name__
-)
+@pytest.mark.parametrize("odd", [str, Fraction, np.float64, int, bytes])
 def test_cuts_of_another_kind_are_refused_whatever_the_rows(odd):
     """Among other numbers, a text fails only for records near it: an answer that nobody pays."""
     schema = Schema({"x": Numeric(0, 10)}, target="y", classes=[0, 1])
     for value in (2.5, 7.5):
         party = Party("p", [[value]], [0], schema, Budget(1.0))
-        cuts = [Fraction(k) for k in range(1, 10)]
+        cuts = [float(k) for k in range(1, 10)]
         cuts[6] = b"7" if odd is bytes else odd(7)
         view = object.__new__(View)
         object.__setattr__(view, "schema", schema)
@@ -1267,9 +1265,9 @@ def test_positions_mean_the_same_however_they_come():
         for kind in (list, tuple, np.array)
     }
     assert set(counts.values()) == {2}
-    for nothing in ([], (), np.array([])):
-        with pytest.raises((Lost, Refused)):
-            assert len(party.answer(party.answer(cells, "take", nothing), "noisy_counts", 0.1))
+    for nothing in ([], (), np.array([], dtype=int)):
+        taken = party.answer(cells, "take", nothing)
+        assert len(party.answer(taken, "noisy_counts", 0.1)) == 0
 
 
 def test_a_round_is_answered_once_also_in_two_threads():
