@@ -110,6 +110,7 @@ def _from_schema(path: Path) -> dict[str, Any]:
 
 
 def _depth_table(made: Plan) -> Any:
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     held = f" held by {made.parties} parties ({made.winner})" if made.parties > 1 else ""
@@ -117,47 +118,56 @@ def _depth_table(made: Plan) -> Any:
         title=f"{made.estimator}: trees that {made.rows:,} rows{held} afford with epsilon "
         f"{made.epsilon:g}",
         title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
     )
     levels = made.levels[made.winner]
-    one = levels[0].protocol
-    columns = ("depth", "leaves", "rows per leaf", "epsilon per level", "epsilon for labels")
-    losses = (f"labels lose ({one.label_kind})", f"splits lose ({one.split_kind})", "affordable")
+    columns = ("depth", "leaves", "rows per leaf", "first level", "last level", "labels")
+    losses = ("labels lose", "splits lose", "afforded")
     for column in (*columns, *losses):
         table.add_column(column, justify="right")
     for level in levels:
         table.add_row(
             str(level.depth),
             f"{level.leaves:,}",
-            f"{level.rows_per_leaf:,.4g}",
-            _each_level(level),
+            _number(level.rows_per_leaf),
+            *_ends(level),
             f"{level.label_epsilon:.3g}",
-            f"{level.label_loss:.2%}",
-            f"{level.split_loss:.2%}",
+            _mark(level.protocol.label_kind) + f"{level.label_loss:.2%}",
+            _mark(level.protocol.split_kind) + f"{level.split_loss:.2%}",
             "refused" if level.refused else "yes" if level.affordable else "no",
             style="bold" if level.depth == made.depth else "",
         )
+    table.caption = f"First level, last level, labels: their epsilon. {_CAPTION}"
+    table.caption_justify = "left"
     return table
 
 
-def _each_level(level: Level) -> str:
+def _ends(level: Level) -> tuple[str, str]:
     """Return what the first level and the last one cost, gains included."""
     each = [
         sum(costs) for costs in zip_longest(level.split_epsilons, level.gain_epsilons, fillvalue=0)
     ]
-    first, last = f"{each[0]:.3g}", f"{each[-1]:.3g}"
-    return first if first == last else f"{first} to {last}"
+    return f"{each[0]:.3g}", f"{each[-1]:.3g}"
 
 
 def _protocol_table(made: Plan) -> Any:
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(
-        title=f"{made.estimator}: protocols at depth {made.compared_at}", title_justify="left"
+        title=f"{made.estimator}: protocols at depth {made.compared_at}",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
     )
-    columns = ("protocol", "depth", "noise per count", "in a leaf", "a split loses")
+    columns = ("protocol", "affords depth", "noise per count", "in a leaf", "a split loses")
     more = ("a label loses", "in all", "rows for a sound split")
     for column in (*columns, *more):
-        table.add_column(column, justify="left" if column == "protocol" else "right")
+        first = column == "protocol"
+        table.add_column(column, justify="left" if first else "right", no_wrap=first)
     for name, levels in made.levels.items():
         level: Level = levels[made.compared_at - 1]
         one = level.protocol
@@ -166,17 +176,32 @@ def _protocol_table(made: Plan) -> Any:
             str(made.depths[name]),
             _number(one.count_deviation),
             _number(one.label_deviation),
-            f"{one.split_loss:,.4g} ({one.split_kind})",
-            f"{one.label_loss:,.3g} ({one.label_kind})",
+            _mark(one.split_kind) + _number(one.split_loss),
+            _mark(one.label_kind) + _number(one.label_loss),
             "refused" if level.refused else f"{level.loss:.2%}",
             "no guarantee" if one.rows_needed is None else f"{one.rows_needed:,.0f}",
             style="bold" if name == made.winner else "",
         )
+    table.caption = (
+        f"{_CAPTION} A split and a label lose rows of one cell, at the last level; in all: of all "
+        "rows, and no more than a guess loses. Noise: deviations of class counts."
+    )
+    table.caption_justify = "left"
     return table
 
 
+#: What stands before numbers that are no bounds.
+_CAPTION = "~: an estimate; other losses are bounds."
+
+
+def _mark(kind: str) -> str:
+    return "" if kind == "bound" else "~"
+
+
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.4g}"
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _sentences(made: Plan) -> list[str]:

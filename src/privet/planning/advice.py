@@ -264,7 +264,7 @@ def make_plan(
         "honest": honest,
     }
     levels: dict[str, list[Level]] = {}
-    for each in range(1, depth + 1):
+    for each in range(1, min(depth, max(shape["candidates"], 1)) + 1):  # no path tests one twice
         for name, one in grower.levels(each, shape).items():
             # not by the loss that is cut: what a guess loses would pass any larger tolerance
             affordable = one.refused is None and one.uncapped <= tolerance
