@@ -417,7 +417,8 @@ def write_rows(path: Path, rows: Rows) -> None:
         out = csv.writer(file, lineterminator="\n")
         out.writerow([field.name for field in fields(Row)])
         for key in sorted(rows, key=place):
-            cells = astuple(rows[key])
+            # All digits of what is compared, five of what was measured.
+            cells = [*map(str, key), *astuple(rows[key])[len(key) :]]
             out.writerow([f"{c:.5g}" if isinstance(c, float) else c for c in cells])
     partial.replace(path)
 
@@ -1217,9 +1218,9 @@ def speed(results: Results) -> tuple[list[str], list[tuple[float, float]]]:
         f"## Speed: {SPEED_SET}, 494,021 rows, 41 features, {NODES} splits\n",
         "Medians of fits one after the other in one process, cryptographic noise, reading the "
         f"table included; scikit-learn: `DecisionTreeClassifier(max_leaf_nodes={NODES + 1})` on "
-        "single-precision numbers, categories as codes. All end before the last split: "
-        "scikit-learn's when all leaves are pure, ours by its rule on released gains; the splits "
-        "are those of the tree that is returned.\n",
+        "single-precision numbers, categories as codes. The splits are those of the tree that is "
+        "returned: scikit-learn's ends when all leaves are pure, and of ours those are gone whose "
+        "leaves have the same label.\n",
         table(head, lines),
     ], ratios
 
