@@ -100,6 +100,7 @@ MAY_TOUCH = {
         "cli",
         "__version__",
     },
+    "__main__": {"cli"},
 }
 #: Outside the wall only public names of these two rooms may be imported, never their engines.
 WALLED = {
