@@ -109,7 +109,8 @@ class FederatedTable:
         For ``secure-sum``: how many parties add their noise for sure. Privacy holds if at least so
         many do; fewer honest ones assumed is more noise. All of them if None.
     least : int, optional
-        With fewer parties left than this the run stops. All of them if None: any loss stops it.
+        With fewer parties left than this the run stops; under ``secure-sum`` not below ``honest``.
+        All of them if None: any loss stops it.
 
     Notes
     -----
