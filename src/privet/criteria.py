@@ -30,6 +30,9 @@ Integers = NDArray[np.int64]
 #: Most records a table may hold: products of two counts then fit in 64 bits.
 MAX_ROWS = 2**31 - 1
 
+#: Gini has chords for so many classes at most.
+MOST_CHORDED = 2**10
+
 #: Steps of the fixed-point grid on which a target's moments are summed.
 TARGET_STEPS = 2**15
 
@@ -71,6 +74,11 @@ class Criterion(ABC):
     @abstractmethod
     def spread(self) -> int:
         """Bound on how far apart the changes of two splits' losses are, per added record."""
+
+    def check(self, classes: int) -> None:
+        """Raise if this criterion is not for so many classes."""
+        if getattr(self, "classes", classes) != classes:
+            raise BudgetError("the criterion was made for another number of classes")
 
     def in_lines(self, classes: int) -> LeastLines | None:
         """Return this criterion, or one close to it, as sums of least lines, if there is one."""
@@ -121,9 +129,9 @@ class Gini(Criterion):
         """``2 * scale``: the loss changes by 2N/(N+1) at most, and floors by its ceiling."""
         return 2 * self.scale
 
-    def in_lines(self, classes: int) -> GiniChords:
-        """See :class:`Criterion`."""
-        return GiniChords(classes)
+    def in_lines(self, classes: int) -> GiniChords | None:
+        """See :class:`Criterion`. None for more classes than chords are made for."""
+        return GiniChords(classes) if classes <= MOST_CHORDED else None
 
 
 @dataclass(frozen=True)
@@ -147,8 +155,8 @@ class GiniChords(LeastLines):
     classes: int
 
     def __post_init__(self) -> None:
-        if not _is_whole(self.classes) or not 1 <= self.classes <= 2**10:
-            raise BudgetError("classes must be a whole number, at most 1024")
+        if not _is_whole(self.classes) or not 1 <= self.classes <= MOST_CHORDED:
+            raise BudgetError(f"classes must be a whole number, at most {MOST_CHORDED}")
 
     @property
     def _bends(self) -> tuple[int, ...]:
@@ -185,8 +193,7 @@ class GiniChords(LeastLines):
 
     def lines(self, classes: int) -> Integers:
         """See :class:`LeastLines`."""
-        if classes != self.classes:
-            raise BudgetError("the criterion was made for another number of classes")
+        self.check(classes)
         heights = np.array([[one, none] for _, one, none in self._chords]) // self._unit
         own = np.eye(classes, dtype=np.int64)[: classes // self._alike, None]
         return np.asarray(own * heights[:, :1] + (1 - own) * heights[:, 1:])
@@ -325,8 +332,7 @@ class ClippedEntropy(Criterion):
         """See :class:`Criterion`."""
         counts = np.asarray(statistics, dtype=np.float64)
         classes = counts.shape[-1]
-        if classes != self.classes:
-            raise BudgetError("the criterion was made for another number of classes")
+        self.check(classes)
         # Classes in falling order; if the j largest are above the floor, they share what the
         # others leave, in proportion. The right j is the one of least loss among the feasible ones.
         ordered = -np.sort(-counts, axis=-1)

@@ -9,10 +9,10 @@ import pytest
 from privet.criteria import Gini, GiniChords, Max
 from privet.errors import BudgetError, FederationError
 from privet.privacy import (
+    MOST_OPTIONS,
     Ballot,
     Exact,
     NoisyMaxShare,
-    PermuteAndFlip,
     Seat,
     SeededNoise,
     Shape,
@@ -208,8 +208,9 @@ def test_a_key_that_the_first_party_did_not_seal_is_refused():
 def noisy_max_law(scores, mechanism):
     """Return the chance of each option under geometric noise; of equal ones the first wins."""
     rate, step = float(mechanism.rate), mechanism.step
+    scores = mechanism.units * np.asarray(scores)
     a = math.exp(-rate)
-    steps = np.arange(0, math.ceil(60 / rate) + max(scores) - min(scores))
+    steps = np.arange(0, math.ceil(60 / rate) + np.ptp(scores))
     law = []
     for winner, own in enumerate(scores):
         below = np.ones(len(steps))
@@ -252,33 +253,53 @@ def test_honest_shares_make_the_law(honest, spread):
     assert ((found - runs * law) ** 2 / (runs * law)).sum() < 14  # 2 degrees of freedom
 
 
-def test_the_law_is_close_to_permute_and_flip():
-    """A record's change is eight steps of noise or more: they hardly show."""
-    criterion = GiniChords(2)
-    scores = -criterion.losses(np.array([[[40, 20]], [[35, 5]], [[30, 30]]]))[:, 0]
-    epsilon, runs = Fraction(1, 3), 30_000
-    mechanism, noise = NoisyMaxShare(criterion.spread, epsilon, 2), SeededNoise(3)
-    many = Exact(np.repeat(scores[None], runs, axis=0))
-    total = mechanism.release(many, noise) + mechanism.release(Exact(0 * many), noise)
-    found = np.bincount(total.argmax(axis=1), minlength=3) / runs
-    flip = PermuteAndFlip(criterion.spread, epsilon)
-    expected = np.bincount([flip.choose(Exact(scores), noise) for _ in range(runs)], minlength=3)
-    assert found == pytest.approx(expected / runs, abs=0.02)
+def flip_law(scores, scale):
+    """Return the chance of each option by permute-and-flip: that its noise exceeds all others'."""
+    chances = np.exp((np.asarray(scores) - np.max(scores)) / scale)
+    points, weights = np.polynomial.legendre.leggauss(64)
+    times, weights = (points + 1) / 2, weights / 2
+    law = []
+    for winner, chance in enumerate(chances):
+        rest = np.delete(chances, winner)
+        law.append(chance * (weights * np.prod(1 - np.outer(times, rest), axis=1)).sum())
+    return np.array(law)
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(40)])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(3), Fraction(30)])
+@pytest.mark.parametrize("criterion", [GiniChords(2), GiniChords(3), Max()])
+def test_the_law_is_close_to_permute_and_flip(criterion, epsilon):
+    """Noise is 64 steps wide or more: they hardly show, nor which of equal ones comes first."""
+    mechanism = NoisyMaxShare(criterion.spread, epsilon, 2)
+    generator, few = np.random.default_rng(3), []
+    for _ in range(40):
+        counts = generator.integers(0, 12, (4, 2, getattr(criterion, "classes", 2)))
+        counts[1] = counts[0]
+        scores = -criterion.losses(counts).sum(axis=1)
+        expected = flip_law(scores, criterion.spread / float(epsilon))
+        assert expected.sum() == pytest.approx(1)
+        few.append(np.abs(noisy_max_law(scores, mechanism) - expected).sum() / 2)
+    assert max(few) < 1 / 128
+    assert mechanism.rate <= Fraction(1, 64)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(40), Fraction(10**4)])
 @pytest.mark.parametrize("spread", [1, 7, 18, 2 * Gini.scale])
 def test_a_records_change_is_so_many_steps_at_most(spread, epsilon):
     mechanism = NoisyMaxShare(spread, epsilon, 2)
-    steps = math.ceil(spread / mechanism.step)
+    whole = spread * mechanism.units
+    steps = math.ceil(whole / mechanism.step)
     assert mechanism.rate == epsilon / steps
-    assert steps * mechanism.step <= 1.1 * spread
-    assert mechanism.step == 1 or mechanism.rate <= Fraction(1, 8)
+    assert steps * mechanism.step <= 1.01 * whole or epsilon < 1
+    assert steps * mechanism.step <= 1.1 * whole
+    assert mechanism.rate <= Fraction(1, 64) or steps >= 2**11
+    if mechanism.units > 1:  # there is room for any number of options
+        check_range(whole * 2**31, MOST_OPTIONS)
 
 
 def test_public_measures_are_worth_their_logarithm():
     mechanism = NoisyMaxShare(1, Fraction(1, 2), 2)
-    assert mechanism.bonus(np.array([1, 20])).tolist() == [0, round(math.log(20) * 2)]
+    worth = round(math.log(20) * 2 * mechanism.units)
+    assert mechanism.bonus(np.array([1, 20])).tolist() == [0, worth]
     assert NoisyMaxShare(1, math.inf, 2).bonus(np.array([1, 20])).tolist() == [0, 0]
     with pytest.raises(BudgetError):
         NoisyMaxShare(1, Fraction(1), 0)

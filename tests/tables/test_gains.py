@@ -10,7 +10,7 @@ import pytest
 from privet import Budget, BudgetExceeded, Categorical, Numeric, PrivateTable, Schema
 from privet.audit import exact
 from privet.audit.outputs import describe
-from privet.criteria import SAD, SSE, ClippedEntropy, Entropy, Gini, Max
+from privet.criteria import SAD, SSE, ClippedEntropy, Entropy, Gini, GiniChords, Max
 from privet.errors import BudgetError, DataError
 from privet.privacy import ReportNoisyMax, SecureNoise, SeededNoise
 from privet.tables import Binary, Split, View, gains_of, list_candidates
@@ -183,6 +183,14 @@ def test_questions_are_refused_before_anything_is_spent():
         cells.choose_best(OFFERED, SSE(), 1, how="flip")
     with pytest.raises(ValueError, match="how must"):
         cells.choose_best(OFFERED, Gini(), 1, how="best")
+    allowed = np.ones((1, 2), dtype=bool)
+    for criterion in (GiniChords(5), ClippedEntropy(0.02, 5)):
+        with pytest.raises(BudgetError, match="another number of classes"):
+            cells.choose_best(OFFERED, criterion, 1, how="flip")
+        with pytest.raises(BudgetError, match="another number of classes"):
+            cells.choose_splits(OFFERED, criterion, 1, allowed)
+        with pytest.raises(BudgetError, match="another number of classes"):
+            cells.noisy_candidate_gains(OFFERED, criterion, 1)
     for question in QUESTIONS.values():
         assert table.ledger.left == 1
         with pytest.raises(BudgetExceeded):

@@ -26,7 +26,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.criteria import MAX_ROWS, Criterion
+from privet.criteria import MAX_ROWS, MOST_CHORDED, Criterion
 from privet.errors import BudgetError, BudgetExceeded, FederationError
 from privet.federation.parties import Link, LocalLink, Lost, Party
 from privet.privacy import (
@@ -276,7 +276,8 @@ class FederatedTable:
         if lines is None:
             raise FederationError(
                 f"under secure sums, {criterion.name!r} cannot judge splits: it takes more than "
-                "sums and comparisons; use 'gini' or 'max', or another protocol"
+                f"sums and comparisons; use 'gini' or 'max' (Gini up to {MOST_CHORDED:,} classes), "
+                "or another protocol"
             )
         if options > MOST_OPTIONS:
             raise FederationError(

@@ -24,8 +24,9 @@ from privet.privacy.budget import Amount, Budget, Cost, exact
 from privet.privacy.noise import Noise
 from privet.privacy.polya import check_rate, draw_polya, draw_shares
 
-#: Most steps of noise in a record's change where parties choose together.
-_FINEST = 2**10
+#: Where parties choose together: how many steps wide noise is at least, and most steps of it in a
+#: record's change. A choice by scores of so many units has room for any number of options.
+_WIDTH, _FINEST = 64, 2**11
 
 #: Integers computed from the data. They never leave the room.
 Exact = NewType("Exact", NDArray[np.int64])
@@ -176,7 +177,8 @@ class NoisyMaxShare:
     """A share of one-sided geometric noise on scores of which only the largest sum is found.
 
     ``honest`` shares make geometric noise, in steps that are small against it: report noisy max
-    with it is close to permute-and-flip, and epsilon-DP (docs/proofs/federation.md).
+    with it is close to permute-and-flip, which has exponential noise, and epsilon-DP
+    (docs/proofs/federation.md).
 
     Parameters
     ----------
@@ -202,31 +204,41 @@ class NoisyMaxShare:
         """What one record pays."""
         return Cost.pure(self.epsilon)
 
+    @property
+    def _fewest(self) -> int:
+        """Steps in a record's change, at least. Many, so small ones, need large tables."""
+        return int(min(_FINEST, math.ceil(_WIDTH * min(self.epsilon, _FINEST))))
+
+    @cached_property
+    def units(self) -> int:
+        """What scores are multiplied by, so that steps of noise can be smaller than one."""
+        units = 1
+        while self.spread * units < self._fewest:
+            units *= 2
+        return units
+
     @cached_property
     def step(self) -> int:
-        """Of the noise, in units of the scores: such that the spread is nearly a whole number.
-
-        Small steps need large tables (``polya``).
-        """
-        finest = _FINEST if self.epsilon == math.inf else min(_FINEST, math.ceil(8 * self.epsilon))
-        steps = {max(1, self.spread // number) for number in range(finest, 4 * finest + 1)}
-        return min(steps, key=lambda step: (-(-self.spread // step) * step, -step))
+        """Of the noise, in units: such that the spread is nearly a whole number of steps."""
+        spread = self.spread * self.units
+        steps = {max(1, spread // number) for number in range(self._fewest, 4 * self._fewest + 1)}
+        return min(steps, key=lambda step: (-(-spread // step) * step, -step))
 
     @property
     def rate(self) -> Fraction:
         """Of the noise, per step; for a finite epsilon."""
-        return Fraction(self.epsilon) / -(-self.spread // self.step)
+        return Fraction(self.epsilon) / -(-self.spread * self.units // self.step)
 
     def release(self, scores: Exact, noise: Noise) -> NDArray[np.int64]:
-        """Return the scores with this party's share of the noise: not to be seen."""
-        values = np.array(scores, dtype=np.int64)
+        """Return the scores, in units, with this party's share of the noise: not to be seen."""
+        values = self.units * np.array(scores, dtype=np.int64)
         if self.epsilon == math.inf:
             return values
         shares = noise.draw(partial(draw_polya, values.size, self.rate, self.honest))
         return np.asarray(values + self.step * shares.reshape(values.shape))
 
     def bonus(self, masses: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return what public measures are worth: as in the exponential mechanism."""
+        """Return what public measures are worth, in units: as in the exponential mechanism."""
         if self.epsilon == math.inf:
             return np.zeros_like(masses)
         return np.rint(self.step * np.log(masses) / float(self.rate)).astype(np.int64)

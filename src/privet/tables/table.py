@@ -513,7 +513,11 @@ class Cells:
             regions = [part.reshape(len(cells), -1, classes) for part in parts]
             found.append(np.concatenate(regions, axis=1, dtype=np.int64))
         sizes = [candidates.width(feature, view) for feature in owners]
-        terms = Terms(np.concatenate(found), -lines, np.repeat(np.arange(len(owners)), sizes))
+        terms = Terms(
+            np.concatenate(found),
+            -mechanism.units * lines,
+            np.repeat(np.arange(len(owners)), sizes),
+        )
         nothing = np.zeros((len(self), len(owners)), dtype=np.int64)
         noisy = mechanism.release(Exact(nothing), room.noise)
         masses = np.array([candidates.mass(feature, view) for feature in owners])
@@ -1003,9 +1007,13 @@ class Cells:
         return select(spread, self._budget.selection_epsilon(amount))
 
     def _target_steps(self, criterion: Criterion) -> int | None:
-        """Return the target's grid that a criterion of numbers needs; None for classes."""
+        """Return the target's grid that a criterion of numbers needs; None for classes.
+
+        Raises if the criterion is for another target.
+        """
         if not isinstance(criterion, SAD | SSE):
             self._need_classes()
+            criterion.check(len(self.schema.classes or ()))
         elif self.schema.classes is not None:
             raise DataError("this criterion needs a number: the target of the schema has classes")
         if isinstance(criterion, SSE):
