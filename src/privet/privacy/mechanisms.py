@@ -220,14 +220,19 @@ class NoisyMaxShare:
     @cached_property
     def step(self) -> int:
         """Of the noise, in units: such that the spread is nearly a whole number of steps."""
-        spread = self.spread * self.units
-        steps = {max(1, spread // number) for number in range(self._fewest, 4 * self._fewest + 1)}
-        return min(steps, key=lambda step: (-(-spread // step) * step, -step))
+        fewest, spread = self._fewest, self.spread * self.units
+        steps = {-(-spread // number) for number in range(fewest, 4 * fewest + 1)}
+        fine = [step for step in steps if self._steps_of(step) >= fewest]
+        return min(fine, key=lambda step: (self._steps_of(step) * step, -step))
+
+    def _steps_of(self, step: int) -> int:
+        """Return how many steps of a size a record changes scores by at most."""
+        return -(-self.spread * self.units // step)
 
     @property
     def rate(self) -> Fraction:
         """Of the noise, per step; for a finite epsilon."""
-        return Fraction(self.epsilon) / -(-self.spread * self.units // self.step)
+        return Fraction(self.epsilon) / self._steps_of(self.step)
 
     def release(self, scores: Exact, noise: Noise) -> NDArray[np.int64]:
         """Return the scores, in units, with this party's share of the noise: not to be seen."""
