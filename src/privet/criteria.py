@@ -13,11 +13,9 @@ part of the spread. Regions hold fewer than 2^31 records.
 
 from __future__ import annotations
 
-import itertools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,8 +28,8 @@ Integers = NDArray[np.int64]
 #: Most records a table may hold: products of two counts then fit in 64 bits.
 MAX_ROWS = 2**31 - 1
 
-#: Gini has chords for so many classes at most.
-MOST_CHORDED = 2**10
+#: Gini has chords for so many classes at most, made by so many halvings.
+MOST_CHORDED, HALVINGS = 2**10, range(5, 10)
 
 #: Steps of the fixed-point grid on which a target's moments are summed.
 TARGET_STEPS = 2**15
@@ -80,32 +78,39 @@ class Criterion(ABC):
         if getattr(self, "classes", classes) != classes:
             raise BudgetError("the criterion was made for another number of classes")
 
-    def in_lines(self, classes: int) -> LeastLines | None:
-        """Return this criterion, or one close to it, as sums of least lines, if there is one."""
-        del classes
+    def in_lines(self, classes: int, halvings: int) -> LeastLines | None:
+        """Return this criterion, or one close to it, as sums of least lines, if there is one.
+
+        The more halvings (:class:`GiniChords`), the closer.
+        """
+        del classes, halvings
         return None
 
 
 class LeastLines(Criterion):
-    """A loss that needs no more than sums and comparisons: a sum of terms, each the least of lines.
+    """A loss that needs no more than sums and comparisons.
 
-    A line is linear in the class counts. So parties can find it of counts that none of them has
-    (``privet.privacy.blind_choice``).
+    So parties can find it of counts that none of them has (``privet.privacy.blind_choice``). It is
+    a sum of terms. A term begins with the least of some lines, which are linear in the class
+    counts. A *halving* makes of a number m, which is at most half of the records n, the lesser of
+    ``2 m`` and ``n - 2 m``. The term is the sum of what all h halvings make, with weights
+    ``4^h, ..., 4, 1``.
+
+    Attributes
+    ----------
+    halvings : int
+        How many there are.
     """
+
+    halvings: int
 
     @abstractmethod
     def lines(self, classes: int) -> Integers:
-        """Return the lines, of shape (terms, lines of each, classes), in units."""
+        """Return the lines, of shape (terms, lines of each, classes)."""
 
-    def losses(self, statistics: NDArray[Any]) -> Integers:
+    def in_lines(self, classes: int, halvings: int) -> LeastLines:
         """See :class:`Criterion`."""
-        counts = np.asarray(statistics, dtype=np.int64)
-        lines = self.lines(counts.shape[-1])
-        return np.asarray(sum((counts @ term.T).min(axis=-1) for term in lines))
-
-    def in_lines(self, classes: int) -> LeastLines:
-        """See :class:`Criterion`."""
-        del classes
+        del classes, halvings
         return self
 
 
@@ -129,9 +134,9 @@ class Gini(Criterion):
         """``2 * scale``: the loss changes by 2N/(N+1) at most, and floors by its ceiling."""
         return 2 * self.scale
 
-    def in_lines(self, classes: int) -> GiniChords | None:
+    def in_lines(self, classes: int, halvings: int) -> GiniChords | None:
         """See :class:`Criterion`. None for more classes than chords are made for."""
-        return GiniChords(classes) if classes <= MOST_CHORDED else None
+        return GiniChords(classes, halvings) if classes <= MOST_CHORDED else None
 
 
 @dataclass(frozen=True)
@@ -139,47 +144,34 @@ class GiniChords(LeastLines):
     """Gini with chords for its curve.
 
     Gini is the sum over the classes of ``n p (1 - p)``, where p is a class's share. Here the curve
-    ``p (1 - p)`` is replaced by its chords between 0, a few shares, and 1: for two classes the
-    shares are 1/2, and 3/8, 1/4, 3/16, 1/8, 1/16, 1/32 and 1/128 from either end, so that no
-    chord is lower than the curve by more than 1/256 (on a chord, which is straight, a split gains
-    nothing); for K classes 1/(4K), 1/K, and an eighth, a quarter, a half and three quarters of
-    the way from there to 1.
+    ``p (1 - p)`` is replaced by its chords between even shares: ``D = 2^(halvings + 1)`` of them.
+    No chord is lower than the curve by more than ``1 / (2 D)^2``; on a chord, which is straight, a
+    split gains nothing.
+
+    Halvings find it: of the share p of a class, the lesser of p and 1 - p times a half is the curve
+    in two chords, and what is above them looks the same over either half, at a quarter of the size.
 
     Parameters
     ----------
     classes : int
         The number of classes.
+    halvings : int
+        From 5 to 9: 64 to 1024 chords.
     """
 
     name: ClassVar[str] = "gini in chords"
     classes: int
+    halvings: int
 
     def __post_init__(self) -> None:
         if not _is_whole(self.classes) or not 1 <= self.classes <= MOST_CHORDED:
             raise BudgetError(f"classes must be a whole number, at most {MOST_CHORDED}")
+        if not _is_whole(self.halvings) or self.halvings not in HALVINGS:
+            raise BudgetError(f"halvings must be {HALVINGS[0]} to {HALVINGS[-1]}")
 
     @property
-    def _bends(self) -> tuple[int, ...]:
-        """Where the chords meet, in parts of the last one."""
-        classes = int(self.classes)
-        if classes <= 2:
-            return 0, 1, 4, 8, 16, 24, 32, 48, 64, 80, 96, 104, 112, 120, 124, 127, 128
-        way = classes - 1
-        return 0, 2, 8, 8 + way, 8 + 2 * way, 8 + 4 * way, 8 + 6 * way, 8 * classes
-
-    @property
-    def _chords(self) -> list[tuple[int, int, int]]:
-        """Of each chord where it begins, and its height at share 1 and at share 0."""
-        whole = self._bends[-1]
-        return [
-            (low, (whole - low) * (whole - high), low * high)
-            for low, high in itertools.pairwise(self._bends)
-        ]
-
-    @property
-    def _unit(self) -> int:
-        """What all heights are multiples of."""
-        return math.gcd(*(height for _, *heights in self._chords for height in heights))
+    def _chords(self) -> int:
+        return 2 << int(self.halvings)
 
     @property
     def _alike(self) -> int:
@@ -189,38 +181,31 @@ class GiniChords(LeastLines):
     @property
     def scale(self) -> int:  # type: ignore[override]
         """See :class:`Criterion`."""
-        return self._bends[-1] ** 2 // (self._unit * self._alike)
+        return self._chords**2 // (2 * self._alike)
 
     def lines(self, classes: int) -> Integers:
-        """See :class:`LeastLines`."""
+        """See :class:`LeastLines`. The records of a class, and all others."""
         self.check(classes)
-        heights = np.array([[one, none] for _, one, none in self._chords]) // self._unit
-        own = np.eye(classes, dtype=np.int64)[: classes // self._alike, None]
-        return np.asarray(own * heights[:, :1] + (1 - own) * heights[:, 1:])
+        own = np.eye(classes, dtype=np.int64)[: classes // self._alike]
+        return np.stack([own, 1 - own], axis=1)
+
+    def losses(self, statistics: NDArray[Any]) -> Integers:
+        """See :class:`Criterion`."""
+        counts = np.asarray(statistics, dtype=np.int64)
+        self.check(counts.shape[-1])
+        rows = counts.sum(axis=-1, keepdims=True)
+        own = counts[..., : counts.shape[-1] // self._alike]
+        found = np.minimum(own, rows - own)
+        total = found.copy()
+        for _ in range(int(self.halvings)):
+            found = np.minimum(2 * found, rows - 2 * found)
+            total = 4 * total + found
+        return np.asarray(total.sum(axis=-1))
 
     @property
     def spread(self) -> int:
-        """The most that the chords at the shares before a record is added can rise with it.
-
-        Its own class's chord rises by its height at 1, the others' by theirs at 0; classes whose
-        chords begin at shares that sum up to 1 or more cannot be in one region.
-        """
-        return _most_rise(self)
-
-
-@lru_cache
-def _most_rise(gini: GiniChords) -> int:
-    """Return the spread, which takes steps as the square of the classes: once for each number."""
-    chords = gini._chords
-    # what other classes rise by, for what their chords' beginnings sum up to at most
-    best = np.zeros(gini._bends[-1], dtype=np.int64)
-    for _ in range(int(gini.classes) - 1):
-        before = best
-        best = before.copy()  # the first chord begins at 0, and has height 0 there
-        for low, _, none in chords[1:]:
-            np.maximum(best[low:], before[:-low] + none, out=best[low:])
-    most = max(one + int(best[-1 - low]) for low, one, _ in chords)
-    return most // (gini._unit * gini._alike)
+        """``D (D - 1)``, and half of that for two classes: a little less than two, as of Gini."""
+        return self._chords * (self._chords - 1) // self._alike
 
 
 @dataclass(frozen=True)
@@ -228,6 +213,7 @@ class Max(LeastLines):
     """Records outside the majority: ``n - max n_c``. A record changes it by 0 or 1."""
 
     name: ClassVar[str] = "max"
+    halvings: ClassVar[int] = 0  # type: ignore[misc]
     scale: ClassVar[int] = 1  # type: ignore[misc]
 
     def losses(self, statistics: NDArray[Any]) -> Integers:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from privet.criteria import (
+    HALVINGS,
     MAX_ROWS,
     SAD,
     SSE,
@@ -22,7 +23,6 @@ from privet.criteria import (
     Gini,
     GiniChords,
     Max,
-    _most_rise,
 )
 from privet.errors import BudgetError
 
@@ -84,7 +84,7 @@ class TestExactCriteria:
     @pytest.mark.parametrize("kind", [Gini, Max, GiniChords])
     @pytest.mark.parametrize(("classes", "children", "largest"), SHAPES)
     def test_every_small_table_and_neighbour(self, kind, classes, children, largest):
-        criterion = kind(classes) if kind is GiniChords else kind()
+        criterion = kind(classes, 5) if kind is GiniChords else kind()
         tables = small_tables(classes, children, largest)
         assert_changes_within(criterion, tables, 0, criterion.spread)
 
@@ -92,7 +92,7 @@ class TestExactCriteria:
     @pytest.mark.parametrize("total", LARGE_TOTALS)
     @pytest.mark.parametrize(("classes", "children"), [(2, 1), (2, 3), (3, 2), (7, 2)])
     def test_large_tables(self, kind, generator, classes, children, total):
-        criterion = kind(classes) if kind is GiniChords else kind()
+        criterion = kind(classes, 5) if kind is GiniChords else kind()
         tables = large_tables(generator, classes, children, total)
         assert_changes_within(criterion, tables, 0, criterion.spread)
 
@@ -112,57 +112,68 @@ class TestExactCriteria:
         for n in (1, 2, 10, 999):
             assert changes(Gini(), np.array([[[n, 0]]])).max() == 2 * n * Gini.scale // (n + 1)
 
-    @pytest.mark.parametrize("classes", [2, 3, 4, 7, 10])
-    def test_chords_are_below_gini_and_meet_it_at_their_bends(self, generator, classes):
-        criterion = GiniChords(classes)
-        counts = generator.dirichlet(np.full(classes, 0.4), 3_000) * 10_000
+    @pytest.mark.parametrize("halvings", HALVINGS)
+    @pytest.mark.parametrize("classes", [1, 2, 3, 7])
+    def test_chords_are_the_least_of_their_lines(self, generator, classes, halvings):
+        """As lines they would be too many to compare: halvings find the same number."""
+        criterion = GiniChords(classes, halvings)
+        counts = generator.dirichlet(np.full(classes, 0.4), 300) * 10 ** generator.uniform(
+            0, 6, (300, 1)
+        )
         counts = counts.astype(np.int64)
+        rows, low = counts.sum(axis=1)[:, None, None], np.arange(2 ** (halvings + 1))
+        one = (len(low) - low) * (len(low) - low - 1)
+        own = counts[:, :, None]
+        least = (one * own + low * (low + 1) * (rows - own)).min(axis=2).sum(axis=1)
+        alike = 2 if classes == 2 else 1
+        assert (criterion.losses(counts) == least // (2 * alike)).all()
+        assert (least % (2 * alike) == 0).all()
+
+    @pytest.mark.parametrize("halvings", HALVINGS)
+    @pytest.mark.parametrize("classes", [2, 3, 10])
+    def test_chords_are_close_to_gini_and_meet_it_at_even_shares(
+        self, generator, classes, halvings
+    ):
+        criterion, chords = GiniChords(classes, halvings), 2 ** (halvings + 1)
+        counts = (generator.dirichlet(np.full(classes, 0.4), 3_000) * 10**6).astype(np.int64)
         ours, gini = criterion.losses(counts) / criterion.scale, Gini().losses(counts) / Gini.scale
         assert (ours <= gini + 1e-5).all()
-        assert (ours >= gini - 0.17 * counts.sum(axis=1)).all()
-        whole = criterion._bends[-1]
-        for first in criterion._bends[1:-1]:
-            # one class at a bend, and the rest at another one, or at nothing
-            if whole - first in criterion._bends:
-                counts = np.array([first, whole - first, *[0] * (classes - 2)]) * 60
-                exact = Gini().losses(counts) / Gini.scale
-                assert criterion.losses(counts) / criterion.scale == pytest.approx(exact)
-
-    @pytest.mark.parametrize("classes", [1, 2, 3, 8, 40])
-    def test_the_spread_of_chords_is_the_most_over_all_rooms(self, classes):
-        """Room by room, as the docstring says it; and once for each number of classes."""
-        criterion = GiniChords(classes)
-        chords, best = criterion._chords, [0] * criterion._bends[-1]
-        for _ in range(classes - 1):
-            best = [
-                max(best[room - low] + none for low, _, none in chords if low <= room)
-                for room in range(len(best))
-            ]
-        most = max(one + best[-1 - low] for low, one, _ in chords)
-        assert criterion.spread == most // (criterion._unit * criterion._alike)
-        found = _most_rise.cache_info().misses
-        assert GiniChords(classes).spread == criterion.spread
-        assert _most_rise.cache_info().misses == found
+        assert (ours >= gini - classes * counts.sum(axis=1) / (2 * chords) ** 2).all()
+        for first in range(1, chords):
+            counts = np.array([first, chords - first, *[0] * (classes - 2)]) * 60
+            exact = Gini().losses(counts) / Gini.scale
+            assert criterion.losses(counts) / criterion.scale == pytest.approx(exact)
 
     @pytest.mark.parametrize("classes", [2, 3, 4, 5, 7])
-    def test_the_spread_of_chords_is_attained(self, generator, classes):
-        tables = large_tables(generator, classes, 1, 500, repeats=2_000)
-        assert changes(GiniChords(classes), tables).max() == GiniChords(classes).spread
+    @pytest.mark.parametrize("halvings", [5, 9])
+    def test_the_spread_of_chords_is_attained(self, generator, classes, halvings):
+        tables = large_tables(generator, classes, 1, 5_000, repeats=2_000)
+        criterion = GiniChords(classes, halvings)
+        found = changes(criterion, tables)
+        assert found.max() == criterion.spread < 2 * criterion.scale
+        assert found.min() >= 0
 
     @pytest.mark.parametrize("classes", [2, 3, 6])
-    def test_lines_are_losses(self, generator, classes):
+    def test_lines_and_halvings_are_losses(self, generator, classes):
         counts = generator.integers(0, 500, (50, classes))
-        for criterion in (Max(), GiniChords(classes)):
+        for criterion in (Max(), GiniChords(classes, 5), GiniChords(classes, 9)):
             found = np.einsum("nk,tlk->ntl", counts, criterion.lines(classes)).min(axis=2)
-            assert (found.sum(axis=1) == criterion.losses(counts)).all()
-            assert criterion.in_lines(classes) is criterion
-        assert Gini().in_lines(classes) == GiniChords(classes)
-        assert Entropy(9).in_lines(classes) is None
+            total, rows = found.copy(), counts.sum(axis=1)[:, None]
+            for _ in range(criterion.halvings):
+                found = np.minimum(2 * found, rows - 2 * found)
+                total = 4 * total + found
+            assert (total.sum(axis=1) == criterion.losses(counts)).all()
+            assert criterion.in_lines(classes, 7) is criterion
+        assert Gini().in_lines(classes, 7) == GiniChords(classes, 7)
+        assert Gini().in_lines(1025, 7) is Entropy(9).in_lines(classes, 7) is None
         with pytest.raises(BudgetError, match="classes"):
-            GiniChords(classes + 1).losses(counts)
+            GiniChords(classes + 1, 5).losses(counts)
         for wrong in (0, 1.5, True, 2_000):
             with pytest.raises(BudgetError, match="classes"):
-                GiniChords(wrong)
+                GiniChords(wrong, 5)
+        for wrong in (0, 4, 10, 5.0, True, None):
+            with pytest.raises(BudgetError, match="halvings"):
+                GiniChords(2, wrong)
 
     def test_max_spread_is_attained(self):
         assert changes(Max(), np.array([[[3, 0]]])).max() == Max().spread == 1
@@ -178,7 +189,7 @@ class TestExactCriteria:
 
     def test_shape_is_kept_and_empty_regions_lose_nothing(self):
         assert Gini().losses(np.zeros((4, 3, 2))).shape == (4, 3)
-        for criterion in (Gini(), GiniChords(2), Max(), Entropy(9), ClippedEntropy(0.1, 2)):
+        for criterion in (Gini(), GiniChords(2, 7), Max(), Entropy(9), ClippedEntropy(0.1, 2)):
             assert not criterion.losses(np.zeros((4, 3, 2))).any()
 
 

@@ -100,7 +100,7 @@ def test_a_tree_takes_as_many_rounds_as_it_has_levels():
     levels = sum("which split" in question for question in questions)
     assert levels <= 6 < n_tests(model.tree_)
     assert len(questions) == 2 * levels + 1
-    assert questions[:2] == ["which split (gini in chords)", "how many records of each class"]
+    assert questions[:2] == ["which split (gini)", "how many records of each class"]
     assert questions[-1] == "which class"
 
 
@@ -121,11 +121,7 @@ def test_a_least_weight_is_kept_and_costs_nothing_more():
     free = TopDownClassifier(100.0, MIXED, **given).fit(table, y)
     kept = TopDownClassifier(100.0, MIXED, min_weight=0.3, **given).fit(table, y)
     questions = [entry["question"] for entry in kept.privacy_.entries]
-    assert set(questions) == {
-        "which split (gini in chords)",
-        "how many records of each class",
-        "which class",
-    }
+    assert set(questions) == {"which split (gini)", "how many records of each class", "which class"}
     # A cell with less than 0.3 of the rows is not split: three at most on a level are.
     most = [
         max(e["cells"] for e in model.privacy_.entries if "which split" in e["question"])

@@ -1,11 +1,19 @@
-"""Under secure sums a tree has the law that it has on one table: the same noise, the same tree."""
+"""Under secure sums a tree has the law that it has on one table: the same noise, the same tree.
+
+Scales and ties are not seen here, as both have the same noise: ``test_blind_choice`` has them.
+"""
 
 import numpy as np
 import pytest
 
 from privet import Budget, Categorical, Numeric, Schema, TopDownClassifier
 from privet.federation import FederatedTable, Party
+from privet.federation.table import lines_of
+from privet.learners.topdown import make_view
 from privet.privacy import DiscreteLaplace, NoisyMaxShare, PermuteAndFlip, Released, SeededNoise
+from privet.tables import Cells, list_candidates
+
+THRESHOLDS = 7
 
 pytestmark = pytest.mark.filterwarnings("ignore::privet.errors.PrivacyLeakWarning")
 
@@ -42,7 +50,13 @@ class Tape:
 
 
 def replay(monkeypatch, tape):
-    """Let one table's answers have the noise of a tape."""
+    """Let one table's answers have the noise of a tape, and its choices the parties' criterion."""
+    choose_best = Cells.choose_best
+
+    def choose_alike(self, candidates, criterion, amount, *, how):
+        classes, view = len(self.schema.classes), make_view(self.schema, THRESHOLDS)
+        lines = lines_of(criterion, classes, len(list_candidates(candidates, view)))
+        return choose_best(self, candidates, lines, amount, how=how)
 
     def choose(self, scores, _):
         like = NoisyMaxShare(int(self.spread), self.epsilon, 1)
@@ -51,6 +65,7 @@ def replay(monkeypatch, tape):
     def release(self, exact, _):
         return Released(exact + tape.take(exact.size).reshape(exact.shape))
 
+    monkeypatch.setattr(Cells, "choose_best", choose_alike)
     monkeypatch.setattr(PermuteAndFlip, "choose", choose)
     monkeypatch.setattr(DiscreteLaplace, "release", release)
 
@@ -68,7 +83,10 @@ def rows(schema, count, seed):
     ("classes", "criterion"), [(2, "gini"), (3, "gini"), (7, "gini"), (3, "max")]
 )
 @pytest.mark.parametrize("skewed", [False, True])
-def test_the_same_noise_makes_the_same_tree(monkeypatch, epsilon, classes, criterion, skewed):
+@pytest.mark.parametrize("given", [{"max_depth": 5}, {}, {"min_weight": 0.02}], ids=str)
+def test_the_same_noise_makes_the_same_tree(
+    monkeypatch, epsilon, classes, criterion, skewed, given
+):
     schema = Schema(
         {"x": Numeric(0, 1), "c": Categorical(list("uvw"))}, "y", classes=list(range(classes))
     )
@@ -79,7 +97,7 @@ def test_the_same_noise_makes_the_same_tree(monkeypatch, epsilon, classes, crite
         Party(f"p{k}", X[owner == k], y[owner == k], schema, Budget(epsilon), random_state=noise)
         for k, noise in enumerate(noises)
     ]
-    options = {"epsilon": epsilon, "criterion": criterion, "n_thresholds": 7, "max_depth": 5}
+    options = {"epsilon": epsilon, "criterion": criterion, "n_thresholds": THRESHOLDS, **given}
     shared = TopDownClassifier(**options).fit(FederatedTable(parties))
     tape = Tape(noises)
     replay(monkeypatch, tape)

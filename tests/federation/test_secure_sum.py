@@ -198,7 +198,15 @@ ALIKE = [  # things that are easily taken for each other
         np.zeros((0, 2)),
         np.zeros((2, 0)),
     ),
-    *(Max(), Gini(), GiniChords(2), GiniChords(3), Split(0, (0, 1)), Split(1, (0, 1))),
+    *(
+        Max(),
+        Gini(),
+        GiniChords(2, 5),
+        GiniChords(3, 5),
+        GiniChords(2, 6),
+        Split(0, (0, 1)),
+        Split(1, (0, 1)),
+    ),
     *(Multiway(), Thresholds(4), Binary([np.eye(2, dtype=bool)]), Binary([Each(2, 2)])),
     *(SCHEMA, Schema(dict(reversed(SCHEMA.features.items())), "y", classes=[0, 1])),
 ]

@@ -290,7 +290,7 @@ def test_a_party_trusts_no_candidates_view_or_numbers_that_it_has_not_checked():
     object.__setattr__(hollow, "cuts", (None,) * len(view.cuts))
     asked = [
         (root, "choose_best", doubled, Gini(), 1),
-        (root, "share_splits", doubled, GiniChords(2), 1, 2, ["a", "b"], bytes(16)),
+        (root, "share_splits", doubled, GiniChords(2, 5), 1, 2, ["a", "b"], bytes(16)),
         (0, "root", hollow),
         (root, "choose_best", candidates, Gini(), np.array(1.0)),
     ]
@@ -515,13 +515,7 @@ def choice_of(parties, question, *asked, **given):
     ballots = ask_round(parties, question, *asked, **given)
     names = range(len(parties))
     options = {"share_labels": 2, "share_splits": 2}[question]
-    shape = (
-        Shape(1, options)
-        if question == "share_labels"
-        else Shape(
-            1, options, 13 * GiniChords(2).lines(2).shape[0], GiniChords(2).lines(2).shape[1]
-        )
-    )
+    shape = Shape(1, options) if question == "share_labels" else Shape(1, options, 13, 2, 5)
     dealt = deal(shape, len(parties))
     words = [parties[k].answer(ballots[k], "vote", dealt[k]) for k in names]
     # Under the key that the parties have in common: take it away, as they would.
@@ -541,7 +535,7 @@ def test_a_choice_is_bound_to_its_terms():
     assert small(choice_of(parties, "share_labels", 1.0))
     assert not small(choice_of(parties, "share_labels", Differing([0.01, 9.0, 9.0])))
     assert not small(choice_of(parties, "share_labels", 1.0, honest=Differing([3, 2, 2])))
-    asked = (Multiway(), GiniChords(2), 1.0, both)
+    asked = (Multiway(), GiniChords(2, 5), 1.0, both)
     assert small(choice_of(parties, "share_splits", *asked))
     offered = Given({1: [Split(1, (0, 1, 2, 3))]})
     same = Given({1: [Split(1, (1, 0, 2, 3))]})
@@ -828,7 +822,7 @@ def test_the_split_is_that_of_one_table_however_rows_are_divided(classes, candid
     view = make_view(schema, 9)
     offered = make_candidates(view, missing=True) if candidates == "binary" else Multiway()
     table = PrivateTable(features, y, schema, endless)
-    for criterion in (GiniChords(classes), Max()):
+    for criterion in (GiniChords(classes, 9), Max()):
         (alone,) = table.root(view).choose_splits(
             offered, criterion, float("inf"), np.ones((1, 2), dtype=bool)
         )

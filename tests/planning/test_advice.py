@@ -15,7 +15,6 @@ from privet import (
     Schema,
     TopDownClassifier,
 )
-from privet.criteria import GiniChords, _most_rise
 from privet.errors import BudgetError
 from privet.federation import FederatedTable, Party
 from privet.learners import privatree, topdown
@@ -338,14 +337,6 @@ def test_a_category_may_have_one_value(parties):
     assert plan.depth > 0
     more = make_plan(10_000, 1.0, numbers=2, categories=[1, 2, 5], parties=parties)
     assert more.features == 5
-
-
-def test_many_classes_take_no_time():
-    """The spread of their chords was found again for every question: 11 seconds."""
-    _most_rise.cache_clear()
-    make_plan(10_000, 1.0, classes=300, parties=3)
-    assert _most_rise.cache_info().misses == 1
-    assert _most_rise(GiniChords(300)) == GiniChords(300).spread
 
 
 def test_what_parties_refuse_is_not_advised():

@@ -184,7 +184,7 @@ def test_questions_are_refused_before_anything_is_spent():
     with pytest.raises(ValueError, match="how must"):
         cells.choose_best(OFFERED, Gini(), 1, how="best")
     allowed = np.ones((1, 2), dtype=bool)
-    for criterion in (GiniChords(5), ClippedEntropy(0.02, 5)):
+    for criterion in (GiniChords(5, 5), ClippedEntropy(0.02, 5)):
         with pytest.raises(BudgetError, match="another number of classes"):
             cells.choose_best(OFFERED, criterion, 1, how="flip")
         with pytest.raises(BudgetError, match="another number of classes"):

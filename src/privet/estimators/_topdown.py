@@ -55,8 +55,7 @@ class TopDownClassifier(PrivateTreeEstimator):
     leaf_fraction : float, default=0.5
         Part of the budget for labels. They also get what growing leaves over.
     criterion : {"gini", "clipped_entropy", "entropy", "max"}, default="gini"
-        How splits are scored. ``"entropy"`` needs ``n_rows``. ``"gini"`` chooses by chords of Gini
-        (:class:`~privet.criteria.GiniChords`), as parties do, up to 1,024 classes.
+        How splits are scored. ``"entropy"`` needs ``n_rows``.
     split : {"flip", "exponential", "rnm"}, default="flip"
         How a split is chosen: permute-and-flip, the exponential mechanism, or report noisy max
         with Laplace noise, as in the paper.

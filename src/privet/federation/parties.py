@@ -51,7 +51,7 @@ FREE = frozenset(
 #: Questions that are charged.
 CHARGED = frozenset(
     {"noisy_counts", "noisy_class_counts", "choose_best", "choose_splits", "share_class_counts",
-     "share_labels", "share_splits"}
+     "share_counts", "share_labels", "share_splits"}
 )  # fmt: skip
 
 #: Questions that come with arrays: which cells, which features, what was dealt or opened.
@@ -241,7 +241,7 @@ class Party:
             leaks = [leak for leak in self.table.leaks if leak != NO_NOISE]
             return self.table.schema.to_dict(), leaks, sorted(self.allowed)
         if question == "left":
-            return self.table.ledger.left, self._seat and self._seat.public_key
+            return self.table.ledger.left, self._seat and self._seat.public_key, self._doubted
         if question == "public_key":
             return self._public_key()
         if question == "join":
@@ -306,14 +306,7 @@ class Party:
             and len(turn) == 16
         ):
             raise Refused(f"party {self.name!r} takes part in no such round")
-        # Of the members, so many may not be honest: as many as of the whole roster.
-        sure = max(0, len(members) - self._doubted)
-        if honest > sure:
-            raise Refused(
-                f"party {self.name!r} refuses: the noise of this round would rest on {honest} "
-                f"honest parties of {len(members)}, and its owner counts on {sure}: "
-                f"FederatedTable(honest={max(sure, 1)}) adds as much noise as that takes"
-            )
+        check_honest(self.name, honest, len(members), self._doubted)
         return given
 
     def _keep(self, cells: Cells, how: bytes) -> int:
@@ -329,6 +322,18 @@ class Party:
     def _number(self) -> int:
         number, self._next = self._next, self._next + 1
         return number
+
+
+def check_honest(name: str, honest: int, members: int, doubted: int) -> None:
+    """Raise if noise would rest on more honest parties than a party's owner counts on."""
+    # Of the members, so many may not be honest: as many as of the whole roster.
+    sure = max(0, members - doubted)
+    if honest > sure:
+        raise Refused(
+            f"party {name!r} refuses: the noise of a round would rest on {honest} honest parties "
+            f"of {members}, and its owner counts on {sure}: FederatedTable(honest={max(sure, 1)}) "
+            "adds as much noise as that takes"
+        )
 
 
 def _end(ledger: Ledger, reservation: Reservation | None) -> None:
@@ -353,6 +358,11 @@ def _own(value: Any, *, arrays: bool = False) -> Any:
         return value
     if kind not in _KNOWN:
         raise TypeError("a question came with something unknown")
+    if kind is Fraction:
+        parts = value.numerator, value.denominator
+        if set(map(type, parts)) != {int}:
+            raise TypeError("a fraction has whole numbers")
+        return Fraction(*parts)
     if is_dataclass(value):
         # A new object has passed the checks of its class, and has no memory.
         arrays = kind is Binary

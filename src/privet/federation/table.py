@@ -26,9 +26,9 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.criteria import MAX_ROWS, MOST_CHORDED, Criterion
+from privet.criteria import HALVINGS, MAX_ROWS, MOST_CHORDED, Criterion, LeastLines
 from privet.errors import BudgetError, BudgetExceeded, FederationError
-from privet.federation.parties import Link, LocalLink, Lost, Party
+from privet.federation.parties import Link, LocalLink, Lost, Party, check_honest
 from privet.privacy import (
     MOST_OPTIONS,
     SMALLEST_RATE,
@@ -47,6 +47,7 @@ from privet.privacy import (
     check_range,
     deal,
     exact,
+    has_room,
     open_sum,
     openings,
     winners,
@@ -82,7 +83,7 @@ _ASKED = {
         "choose_splits": "choose_splits",
     },
     "secure-sum": {
-        "noisy_counts": "share_class_counts",
+        "noisy_counts": "share_counts",
         "noisy_class_counts": "share_class_counts",
         "choose_labels": "share_labels",
         "choose_best": "share_splits",
@@ -106,8 +107,9 @@ class FederatedTable:
         all follow the protocol and that the coordinator, who makes this table, pools what it
         knows with no party. The others assume nothing.
     honest : int, optional
-        For ``secure-sum``: how many parties add their noise for sure. Privacy holds if at least so
-        many do; fewer honest ones assumed is more noise. All of them if None.
+        For ``secure-sum``: how many parties add their noise for sure, and show it to nobody: a
+        party that would keep its own to read the answers with is not one of them. Privacy holds if
+        at least so many do; fewer honest ones assumed is more noise. All of them if None.
     least : int, optional
         With fewer parties left than this the run stops; under ``secure-sum`` not below ``honest``.
         All of them if None: any loss stops it.
@@ -193,9 +195,10 @@ class FederatedTable:
             return (f"{who}: each party's own noise covers its rows; {each} at each",)
         return (
             f"{who}: this epsilon holds if at least {self.honest} of the parties are honest, that "
-            "is, add their share of the noise and show it to nobody, if the keys that parties have "
-            "of each other are theirs, and, for splits and labels, if all follow the protocol and "
-            f"the coordinator pools what it knows with none of them; {each} at each",
+            "is, add their share of the noise, show it to nobody and keep it nowhere, if the keys "
+            "that parties have of each other are theirs, and, for splits and labels, if all follow "
+            f"the protocol and the coordinator pools what it knows with none of them; {each} at "
+            "each",
         )
 
     def session(self, budget: Budget, asks: Iterable[str] = ()) -> FederatedTable:
@@ -215,12 +218,14 @@ class FederatedTable:
         if budget.accountant != "pure":
             raise BudgetError("a federation has pure budgets only: give no delta")
         self._check_allowed(*asks)
-        for name, (left, key) in self._lines.ask_all("left", check=_is_left):
+        for name, (left, key, doubted) in self._lines.ask_all("left", check=_is_left):
             if self._keys and key != self._keys[name]:
                 raise FederationError(
                     f"party {name!r} has joined another federation since, with new keys: make a "
                     "new FederatedTable. Nothing was spent"
                 )
+            if self._keys:
+                check_honest(name, self.honest, len(self.parties), doubted)
             if budget.limit > left:
                 raise FederationError(
                     f"party {name!r} has epsilon {float(left):.6g} left, and this may spend "
@@ -272,7 +277,7 @@ class FederatedTable:
                 "under secure sums, splits are chosen by permute-and-flip: ask for 'flip', or use "
                 "another protocol"
             )
-        lines = criterion.in_lines(len(self.schema.classes or ()))
+        lines = lines_of(criterion, len(self.schema.classes or ()), options)
         if lines is None:
             raise FederationError(
                 f"under secure sums, {criterion.name!r} cannot judge splits: it takes more than "
@@ -460,7 +465,7 @@ class FederatedCells:
     def noisy_counts(self, amount: Amounts) -> Released:
         """Return how many records each cell has, with noise."""
         if self._table.protocol == "secure-sum":
-            return Released(np.asarray(self.noisy_class_counts(amount)).sum(axis=1))
+            return Released(self._sum("share_counts", amount, (len(self),), "how many"))
         self._charge([DiscreteLaplace(1, each) for each in self._amounts(amount)], "how many")
         check = _counts_of((len(self),))
         return _total(self._ask("noisy_counts", amount, check=check))
@@ -482,18 +487,24 @@ class FederatedCells:
         if self._table.protocol != "secure-sum":
             self._charge([DiscreteLaplace(1, each) for each in self._amounts(amount)], what)
             return _total(self._ask("noisy_class_counts", amount, check=_counts_of(shape)))
+        return Released(self._sum("share_class_counts", amount, shape, what))
+
+    def _sum(
+        self, question: str, amount: Amounts, shape: tuple[int, ...], what: str
+    ) -> NDArray[np.int64]:
+        """Return a sum over the parties of numbers that nobody sees, with one noise."""
         honest, lines = self._table.honest, self._table._lines
         while True:
             shares = [LaplaceShare(1, each, honest) for each in self._amounts(amount)]
             self._charge(shares, what)
             members = self._table.parties
             masked = self._ask(
-                "share_class_counts",
+                question,
                 amount,
                 honest,
                 members,
                 secrets.token_bytes(16),
-                check=_words_of(shape[0] * shape[1]),
+                check=_words_of(math.prod(shape)),
             )
             if len(masked) == len(members):
                 break
@@ -507,7 +518,7 @@ class FederatedCells:
             raise FederationError(
                 "the sum is no count: a party answered nonsense, or lost its keys"
             )
-        return Released(total.reshape(shape))
+        return total.reshape(shape)
 
     def choose_labels(self, amount: Amount) -> list[int]:
         """Return for every cell a class that is frequent there."""
@@ -565,12 +576,12 @@ class FederatedCells:
         if self._table.protocol == "secure-sum":
             offered = list_candidates(candidates, self._view)
             classes = len(self.schema.classes or ())
-            lines = criterion.in_lines(classes)
+            lines = lines_of(criterion, classes, len(offered))
             assert lines is not None  # check_choices
             mechanism = NoisyMaxShare(lines.spread, exact(amount), self._table.honest)
             regions = sum(candidates.width(feature, self._view) for feature, _ in offered)
             terms, each, _ = lines.lines(classes).shape
-            shape = Shape(len(self), len(offered), regions * terms, each)
+            shape = Shape(len(self), len(offered), regions * terms, each, lines.halvings)
             asked = (candidates, lines, amount, allowed)
             what = f"which split ({lines.name})"
             places = self._vote("share_splits", asked, shape, mechanism, what)
@@ -718,6 +729,18 @@ class FederatedCells:
         raise FederationError(f"a federation cannot answer {name!r}: it does not sum over parties")
 
 
+def lines_of(criterion: Criterion, classes: int, options: int) -> LeastLines | None:
+    """Return what parties choose splits by: as close to a criterion as there is room for.
+
+    None if sums and comparisons cannot tell it.
+    """
+    for halvings in reversed(HALVINGS):
+        lines = criterion.in_lines(classes, halvings)
+        if lines is None or has_room(lines.spread * MAX_ROWS, options):
+            return lines
+    return lines  # a choice that is refused
+
+
 def _count(value: int | None, name: str, most: int) -> int:
     if value is None:
         return most
@@ -802,9 +825,11 @@ def _is_described(answer: Any) -> bool:
 
 
 def _is_left(answer: Any) -> bool:
-    left, key = answer
-    return (left == math.inf or (isinstance(left, Fraction) and left >= 0)) and (
-        key is None or _is_key(key)
+    left, key, doubted = answer
+    return (
+        (left == math.inf or (isinstance(left, Fraction) and left >= 0))
+        and (key is None or _is_key(key))
+        and type(doubted) is int
     )
 
 

@@ -4,9 +4,9 @@ The leaf whose split gains most is split next. All cells of a level are disjoint
 at once, and the order is found afterwards among released gains: a tree takes as many rounds as it
 has levels. A count gain, records times impurity before less after, is the paper's w J times the
 rows: it needs no weight. It is computed from noisy class counts of the children, which say how many
-records they have as well. Splits are chosen by what parties can compute, too (:func:`judge_of`).
-``published`` adds the paper's own noise, which releases the winner's score and costs more than the
-paper says (:func:`published_cost`). Proof: ``docs/proofs/topdown.md``.
+records they have as well. ``published`` adds the paper's own noise, which releases the winner's
+score and costs more than the paper says (:func:`published_cost`). Proof:
+``docs/proofs/topdown.md``.
 """
 
 from __future__ import annotations
@@ -143,7 +143,6 @@ def grow(
     #: What is known of the records in each cell of the row; of the root as published, all of them.
     weights = np.array([n_rows])
     offered = list_candidates(candidates, view)
-    judge = judge_of(options.criterion, view.schema)
     for depth, level in enumerate(levels):
         if level.weight is not None and depth > 0:
             weights = np.asarray(cells.noisy_counts(level.weight))
@@ -160,7 +159,9 @@ def grow(
             gains = noisy.max(axis=1)
             children = cells.split(splits)
         else:
-            splits = cells.choose_best(candidates, judge, level.choice, how=options.split)
+            splits = cells.choose_best(
+                candidates, options.criterion, level.choice, how=options.split
+            )
             children = cells.split(splits)
             counts = children.noisy_class_counts(level.gain)
             gains = gains_of(counts, splits, options.criterion)
@@ -183,15 +184,6 @@ def grow(
             weights = np.asarray(counts.sum(axis=1))[below]
         row = [child for place in parents for child in row[place].children]
     return root
-
-
-def judge_of(criterion: Criterion, schema: Schema) -> Criterion:
-    """Return what splits are chosen by: what parties can find of counts that none of them has.
-
-    On one table, too, so that the tree has the same law there. Gains, which are found of released
-    counts, need no such thing.
-    """
-    return criterion.in_lines(len(schema.classes or ())) or criterion
 
 
 def _nth(candidates: Binary, place: tuple[int, int], view: View) -> Split:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from privet.criteria import MAX_ROWS, Gini, GiniChords
+from privet.criteria import HALVINGS, MAX_ROWS, Gini, GiniChords
 from privet.errors import PrivetError
 from privet.learners import topdown
 from privet.privacy import (
@@ -85,7 +85,7 @@ def refusal(shares: Shares, candidates: int, classes: int, honest: int) -> str |
     if candidates > MOST_OPTIONS:
         return f"parties choose among {MOST_OPTIONS} options at most"
     try:
-        lines = GiniChords(classes)
+        lines = GiniChords(classes, HALVINGS[0])
         check_range(lines.spread * MAX_ROWS, candidates)
         for choice, gain in zip(shares.choices, shares.gains, strict=True):
             NoisyMaxShare(lines.spread, choice, honest)

@@ -1,13 +1,14 @@
 """Which of several options is the best by all parties' rows, when nobody may see a sum.
 
 Every party has numbers (rows by options); in each row the option with the largest sum over the
-parties is to be found. To the sums may be added *terms*: of several sums (lines) the largest. So an
-option can be judged by the class counts that it gives in all parties' rows together.
+parties is to be found. From the sums may be taken *terms*: of several sums (lines) the least, and
+what halvings make of it. So an option can be judged by the class counts that it gives in all
+parties' rows together.
 
 Modulo 2^64 a party's own numbers are its *share* of the sums, and sums, differences and multiples
 of shares are shares again. What else is needed, a coordinator *deals*: it draws random numbers and
-gives each party a share of them; it never sees what they hide. Lines, and then options, meet in
-pairs, round by round:
+gives each party a share of them; it never sees what they hide. Lines, the two numbers of each
+halving, and then options meet in pairs, round by round:
 
 * the difference of a pair, plus a dealt number, is opened among the parties (it is uniform);
 * its sign follows from the opened number and the shared bits of the dealt one, by the borrow out of
@@ -63,9 +64,10 @@ class Shape(NamedTuple):
 
     rows: int
     options: int
-    #: How many terms a row has in all, and how many lines each of them.
+    #: How many terms a row has in all, how many lines each of them, and how many halvings.
     terms: int = 0
     lines: int = 1
+    halvings: int = 0
 
     def batches(self) -> list[Shape]:
         """Return how many rows are chosen for at a time."""
@@ -76,9 +78,11 @@ class Shape(NamedTuple):
 
     @property
     def rounds(self) -> list[int]:
-        """How many pairs meet, round by round: lines, then options."""
-        lines = [self.rows * self.terms * half for half in _halves(self.lines)]
-        return [*lines, *(self.rows * half for half in _halves(self.options))]
+        """How many pairs meet, round by round: lines, the numbers of halvings, then options."""
+        terms = self.rows * self.terms
+        lines = [terms * half for half in _halves(self.lines)]
+        options = [self.rows * half for half in _halves(self.options)]
+        return [*lines, *[terms] * self.halvings, *options]
 
 
 def deal(shape: Shape, members: int) -> list[list[Dealt]]:
@@ -143,10 +147,17 @@ def never(options: int) -> int:
     return -(1 << (61 - _width(options)))
 
 
+def has_room(largest: int, options: int) -> bool:
+    """Tell whether sums of this size, with noise, can be told from what may not win."""
+    return 2 * largest <= -never(options)
+
+
 def check_range(largest: int, options: int) -> None:
-    """Raise if sums of this size, with noise, cannot be told from what may not win."""
-    if 2 * largest > -never(options):
-        raise FederationError("these are too many classes for a choice among so many options")
+    """Raise if a choice has no room for so many options, or for sums of this size."""
+    if options > MOST_OPTIONS:
+        raise FederationError(f"a choice has at most {MOST_OPTIONS:,} options")
+    if not has_room(largest, options):
+        raise FederationError("these losses are too large for a choice among so many options")
 
 
 def winners(opened: Words, options: int) -> NDArray[np.int64]:
@@ -166,36 +177,51 @@ def _halves(options: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Terms:
-    """A party's part in the terms of a choice: each is the largest of some lines.
+    """A party's part in what is taken off the options: the terms of their regions' losses.
+
+    See :class:`~privet.criteria.LeastLines`: the least of some lines, then halvings.
 
     Attributes
     ----------
-    counts : int64 array of shape (rows, regions, numbers)
+    counts : int64 array of shape (rows, regions, classes)
         What the lines are taken of.
-    weights : int64 array of shape (terms of a region, lines, numbers)
+    lines : int64 array of shape (terms of a region, lines, classes)
         The lines.
     owners : int array of shape (regions,)
-        The option to which each region's terms are added, in rising order; no option is left out.
+        The option from which each region's terms are taken, in rising order; none is left out.
+    halvings : int, default=0
+        How many follow.
+    units : int, default=1
+        What losses are multiplied by.
     """
 
     counts: NDArray[np.int64]
-    weights: NDArray[np.int64]
+    lines: NDArray[np.int64]
     owners: NDArray[np.intp]
+    halvings: int = 0
+    units: int = 1
 
     def shape(self, options: int) -> Shape:
         """Return what is public of a choice with these terms."""
         rows, regions, _ = self.counts.shape
-        return Shape(rows, options, regions * self.weights.shape[0], self.weights.shape[1])
+        terms, lines, _ = self.lines.shape
+        return Shape(rows, options, regions * terms, lines, self.halvings)
 
-    def lines_of(self, rows: slice) -> NDArray[np.int64]:
-        """Return all lines, of shape (rows, regions, terms of a region, lines)."""
-        return np.asarray(np.einsum("nrk,tlk->nrtl", self.counts[rows], self.weights))
+    def gains(self, rows: slice) -> Words:
+        """Return all lines with the other sign, one row for every term: the largest is wanted."""
+        found = np.einsum("nrk,tlk->nrtl", self.counts[rows], -self.lines)
+        return np.asarray(found.reshape(-1, self.lines.shape[1]).view(np.uint64))
+
+    def records(self, rows: slice) -> Words:
+        """Return how many records there are, for every term."""
+        found = np.repeat(self.counts[rows].sum(axis=2), len(self.lines))
+        return found.view(np.uint64)
 
     def sums(self, found: Words, options: int) -> Words:
-        """Return the terms of each option, added up."""
-        regions = found.reshape(len(found), len(self.owners), -1).sum(axis=2)
+        """Return what the terms of each option add up to."""
+        regions = found.reshape(-1, len(self.owners), len(self.lines)).sum(axis=2)
         first = np.searchsorted(self.owners, np.arange(options))
-        return np.asarray(np.add.reduceat(regions, first, axis=1))
+        return np.asarray(np.add.reduceat(regions, first, axis=1) * np.uint64(self.units))
 
 
 class Ballot:
@@ -209,7 +235,7 @@ class Ballot:
     public : int64 array of shape (rows, options)
         What is added to the sums, once; the same for all parties.
     terms : Terms, optional
-        What else is added.
+        What else is taken off.
     seat : Seat
         This party's keys.
     members : sequence of str
@@ -260,12 +286,22 @@ class Ballot:
             mine = slice(first, first + some.rows)
             shares = scores[mine].view(np.uint64)
             if terms is not None:
-                lines = terms.lines_of(mine).view(np.uint64)
-                largest = yield from self._largest(lines.reshape(-1, some.lines), hands)
-                shares = shares + terms.sums(largest.reshape(some.rows, -1), options)
+                losses = yield from self._losses(terms, mine, hands)
+                shares = shares + terms.sums(losses, options)
             sent = yield from self._choose(shares, hands)
             first += some.rows
         yield sent
+
+    def _losses(self, terms: Terms, rows: slice, hands: Iterator[_Hand]) -> Talk[Words]:
+        """Return shares of all terms, with the other sign."""
+        two, four = np.uint64(2), np.uint64(4)
+        found = yield from self._largest(terms.gains(rows), hands)
+        total, records = found, terms.records(rows)
+        for _ in range(terms.halvings):
+            twice = two * found  # the lesser of 2 m and n - 2 m, with the other sign
+            found = yield from self._largest(np.stack([twice, -records - twice], axis=1), hands)
+            total = four * total + found
+        return np.asarray(total)
 
     def _choose(self, shares: Words, hands: Iterator[_Hand]) -> Talk[Words]:
         """Return words whose sum says which option of each row is the largest."""

@@ -245,10 +245,11 @@ class Ledger:
                     f"({self.budget}); left: {left}. Nothing was computed and nothing was spent",
                     left=left,
                 )
-            for values, changed in changed_epsilon + changed_rho:
+            self._entries += entries
+            # From the root down: whatever interrupts this leaves the books too high, not too low.
+            for values, changed in reversed(changed_epsilon + changed_rho):
                 for place, value in changed.items():
                     values[place] = value
-            self._entries += entries
 
 
 _Update = tuple[list[Amount], dict[int, Amount]]

@@ -63,6 +63,7 @@ class DiscreteLaplace:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sensitivity", exact(self.sensitivity, "the sensitivity"))
         object.__setattr__(self, "epsilon", exact(self.epsilon))
+        _ = self.scale  # which there must be, before anything is charged
 
     @property
     def scale(self) -> float:
@@ -105,6 +106,7 @@ class DiscreteGaussian:
         squared = exact(self.squared_sensitivity, "the squared sensitivity")
         object.__setattr__(self, "squared_sensitivity", squared)
         object.__setattr__(self, "rho", exact(self.rho, "rho"))
+        _ = self.scale
 
     @property
     def scale(self) -> float:
@@ -295,6 +297,7 @@ class Selection:
     def __post_init__(self) -> None:
         object.__setattr__(self, "spread", exact(self.spread, "the spread"))
         object.__setattr__(self, "epsilon", exact(self.epsilon))
+        _ = self.scale
 
     @property
     def scale(self) -> float:

@@ -78,7 +78,7 @@ def _finish(uniform: int, rate: Fraction, honest: int, source: Bits) -> int:
         digits *= 2
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _edges(rate: Fraction, honest: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return in units of 2^-64 where each step ends at the least, and where it begins at most."""
     steps, error = _steps(rate, honest, _DIGITS)
@@ -92,7 +92,7 @@ def _edges(rate: Fraction, honest: int) -> tuple[NDArray[np.uint64], NDArray[np.
     )
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=2)  # of whole numbers, which are large: what is drawn from are the edges
 def _steps(rate: Fraction, honest: int, digits: int) -> tuple[list[int], int]:
     """Return ``10^digits * P(X <= x)`` for x = 0, 1, ... in whole numbers, and a bound on errors.
 

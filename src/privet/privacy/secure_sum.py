@@ -130,11 +130,15 @@ class Seat:
 
         return HKDF(hashes.SHA256(), 32, None, b"privet sealing").derive(self._shared[other])
 
-    def hide(self, turn: bytes, size: int) -> NDArray[np.uint64]:
-        """Return the words of a round that all parties know, and nobody else."""
+    def common_key(self) -> bytes:
+        """Return the key that all parties have, or raise if it was not read yet."""
         if self._common is None:
             raise FederationError("this party has no key in common with the others")
-        return key_stream(_round_key(self._common, turn), size)
+        return self._common
+
+    def hide(self, turn: bytes, size: int) -> NDArray[np.uint64]:
+        """Return the words of a round that all parties know, and nobody else."""
+        return key_stream(_round_key(self.common_key(), turn), size)
 
     def mask(
         self, members: Sequence[str], turn: bytes, size: int, *, mix: bool = False

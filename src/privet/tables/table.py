@@ -423,19 +423,46 @@ class Cells:
         (docs/proofs/federation.md).
         """
         self._need_classes()
+        return self._share_sums(amount, honest, seat, members, turn, by_class=True)
+
+    def _share_sums(
+        self,
+        amount: Amounts,
+        honest: int,
+        seat: Seat,
+        members: Sequence[str],
+        turn: bytes,
+        *,
+        by_class: bool,
+    ) -> NDArray[np.uint64]:
         self._check_round(honest, members)
         mechanisms = [LaplaceShare(1, each, honest) for each in self._amounts(amount)]
-        counts = len(self) * len(self.schema.classes or ())
-        mask = seat.mask(members, turn, counts)
-        self._charge(mechanisms, "how many records of each class, as a part of a sum")
+        numbers = len(self.schema.classes or ()) if by_class else 1
+        mask = seat.mask(members, turn, len(self) * numbers)
+        what = "how many records of each class" if by_class else "how many records"
+        self._charge(mechanisms, f"{what}, as a part of a sum")
         room = _rooms[self._table]
-        exact_counts = room.engine.class_counts(_assignments[self])
+        counts = np.asarray(room.engine.class_counts(_assignments[self]))
+        if not by_class:
+            counts = counts.sum(axis=1, keepdims=True)
         if len(mechanisms) == 1:
-            noisy = mechanisms[0].release(exact_counts, room.noise)
+            noisy = mechanisms[0].release(Exact(counts), room.noise)
         else:
-            rows = zip(mechanisms, exact_counts, strict=True)
+            rows = zip(mechanisms, counts, strict=True)
             noisy = np.array([one.release(Exact(row), room.noise) for one, row in rows])
         return np.asarray(noisy.ravel().astype(np.int64).view(np.uint64) + mask)
+
+    def share_counts(
+        self, amount: Amounts, honest: int, seat: Seat, members: Sequence[str], turn: bytes
+    ) -> NDArray[np.uint64]:
+        """Return this party's part in a sum of counts, masked: see :meth:`share_class_counts`.
+
+        Privacy
+        -------
+        One integer per cell; a record changes one of them by one. Noise, masks and cost as for
+        class counts (docs/proofs/federation.md).
+        """
+        return self._share_sums(amount, honest, seat, members, turn, by_class=False)
 
     def share_labels(
         self, amount: Amount, honest: int, seat: Seat, members: Sequence[str], turn: bytes
@@ -458,6 +485,7 @@ class Cells:
         self._need_classes()
         self._check_round(honest, members)
         mechanism = NoisyMaxShare(1, exact(amount), honest)
+        seat.common_key()  # or none could take part
         self._charge([mechanism], "which class, with other parties")
         room = _rooms[self._table]
         counts = room.engine.class_counts(_assignments[self])
@@ -500,10 +528,11 @@ class Cells:
             raise FederationError("sums and comparisons cannot tell this loss")
         classes, view = len(self.schema.classes or ()), _assignments[self].view
         candidates.check(view, len(self))
-        lines = criterion.lines(classes)
+        lines = criterion.lines(classes)  # which raises if it is not for so many
         owners = [feature for feature, _ in list_candidates(candidates, view)]
         check_range(criterion.spread * MAX_ROWS, len(owners))
         mechanism = NoisyMaxShare(criterion.spread, exact(amount), honest)
+        seat.common_key()
         self._charge([mechanism], f"which split ({criterion.name}), with others")
         room = _rooms[self._table]
         features, found = range(len(view.sizes)), []
@@ -513,11 +542,8 @@ class Cells:
             regions = [part.reshape(len(cells), -1, classes) for part in parts]
             found.append(np.concatenate(regions, axis=1, dtype=np.int64))
         sizes = [candidates.width(feature, view) for feature in owners]
-        terms = Terms(
-            np.concatenate(found),
-            -mechanism.units * lines,
-            np.repeat(np.arange(len(owners)), sizes),
-        )
+        places = np.repeat(np.arange(len(owners)), sizes)
+        terms = Terms(np.concatenate(found), lines, places, criterion.halvings, mechanism.units)
         nothing = np.zeros((len(self), len(owners)), dtype=np.int64)
         noisy = mechanism.release(Exact(nothing), room.noise)
         masses = np.array([candidates.mass(feature, view) for feature in owners])
