@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
 from privet.errors import ModelFileError, SchemaError
-from privet.privacy import ADJACENCY, REPLACE_ONE_FACTOR, Budget, Cost, Ledger
+from privet.privacy import ADJACENCY, REPLACE_ONE_FACTOR, Budget, Cost, Ledger, as_float
 from privet.schema import Schema
 from privet.tree import Tree
 
@@ -88,7 +88,7 @@ class PrivacyCard(Mapping[str, Any]):
             delta=budget.delta or 0.0,
             requested_epsilon=_requested(budget),
             requested_delta=budget.delta or 0.0,
-            rho=float(total.rho),
+            rho=as_float(total.rho),
             adjacency=ADJACENCY,
             replace_one_epsilon=budget.as_epsilon(total.of_group(REPLACE_ONE_FACTOR)),
             accountant=budget.accountant,

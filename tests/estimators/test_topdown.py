@@ -339,3 +339,24 @@ def test_automatic_depth_ends_where_noise_cannot_be_shared():
     assert min(paid) >= 1e-5
     options = model._check_parameters(MIXED)["options"]
     assert len(paid) < len(make_levels(Fraction(1, 1000), 10**9, options))
+
+
+def test_a_budget_is_asked_once_for_each_level():
+    asked = []
+
+    def budget(level):
+        asked.append(level)
+        return 1.0 + len(asked) % 3  # another answer each time
+
+    model = TopDownClassifier(0.5, MIXED, budget=budget).fit(*make_table(300))
+    assert len(set(asked)) == len(asked)
+    assert model.privacy_.epsilon <= 0.5
+
+
+def test_huge_numbers_end_in_a_card_or_in_a_clear_error():
+    data = make_table(300)
+    card = TopDownClassifier(1e300, MIXED).fit(*data).privacy_
+    assert (card.epsilon, card.rho) == (1e300, float("inf"))
+    for option in ("min_gain", "min_weight"):
+        with pytest.raises(BudgetError, match=option):
+            TopDownClassifier(1.0, MIXED, **{option: 10**400}).fit(*data)

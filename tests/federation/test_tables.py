@@ -197,12 +197,12 @@ def test_a_party_refuses_what_its_owner_did_not_allow(protocol):
 
 
 NEEDED = {
-    "noisy-counts": {"topdown": ["noisy_class_counts"], "sulq": ["noisy_counts"]},
+    "noisy-counts": {"topdown": ["noisy_counts", "noisy_class_counts"], "sulq": ["noisy_counts"]},
     "local-rnm": {"topdown": ["choose_best", "noisy_class_counts"], "diffpid3": ["choose_splits"]},
     "secure-sum": {
-        "topdown": ["share_class_counts", "share_splits", "share_labels"],
-        "diffpid3": ["share_class_counts", "share_splits"],
-        "sulq": ["share_class_counts"],
+        "topdown": ["share_counts", "share_class_counts", "share_splits", "share_labels"],
+        "diffpid3": ["share_counts", "share_class_counts", "share_splits"],
+        "sulq": ["share_counts", "share_class_counts"],
     },
 }
 LEARNERS = {
@@ -234,9 +234,9 @@ def test_what_is_not_needed_need_not_be_allowed(protocol, learner):
         "noisy-counts": ["noisy_counts", "noisy_class_counts"],
         "local-rnm": ["noisy_counts", "noisy_class_counts", "choose_best", "choose_splits"],
         "secure-sum": {
-            "topdown": ["share_class_counts", "share_splits", "share_labels"],
-            "diffpid3": ["share_class_counts", "share_splits"],
-            "sulq": ["share_class_counts"],
+            "topdown": ["share_counts", "share_class_counts", "share_splits", "share_labels"],
+            "diffpid3": ["share_counts", "share_class_counts", "share_splits"],
+            "sulq": ["share_counts", "share_class_counts"],
         },
     }[protocol]
     if isinstance(allowed, dict):
@@ -595,9 +595,8 @@ def test_a_smaller_federation_is_not_more_honest():
     table = FederatedTable(parties, honest=3).session(Budget(1.0))
     table.root().noisy_class_counts(1)
     # One of the four may not be honest: it need not be the one that left.
-    table = FederatedTable(parties[:3]).session(Budget(1.0))
     with pytest.raises(Refused, match="its owner counts on 2"):
-        table.root().noisy_class_counts(1)
+        FederatedTable(parties[:3]).session(Budget(1.0))
     FederatedTable(parties[:3], honest=2).session(Budget(1.0)).root().noisy_class_counts(1)
 
 
@@ -614,6 +613,10 @@ def test_after_a_loss_the_others_go_on_in_a_new_federation():
 
 def test_a_choice_that_was_answered_wrongly_is_over():
     party, root = joined("ab")
+    with pytest.raises(FederationError, match="no key in common"):
+        party.answer(root, "share_labels", 1, 2, ["p", "a", "b"], TURN)
+    assert party.table.ledger.total.epsilon == 0
+    party.seat._common = bytes(32)
     ballot = party.answer(root, "share_labels", 1, 2, ["p", "a", "b"], TURN)
     with pytest.raises(FederationError, match="not what a choice has to deal"):
         party.answer(ballot, "vote", np.zeros(3, dtype=np.uint64))
@@ -1359,3 +1362,60 @@ def test_a_process_that_is_ended_settles_its_books(tmp_path):
     link._process.join(20)
     assert float(store.left) == 3.0
     link.close()
+
+
+def test_an_owner_who_counts_on_fewer_is_heard_before_anybody_pays():
+    parties = [
+        Party(f"p{k}", *rows(50, k), SCHEMA, Budget(1.0), trusted=2 if k == 3 else None)
+        for k in range(4)
+    ]
+    with pytest.raises(FederationError, match=r"'p3' refuses.*rest on 4.*counts on 2"):
+        TopDownClassifier(1.0, max_depth=1).fit(FederatedTable(parties))
+    assert [party.table.ledger.left for party in parties] == [1] * 4
+    TopDownClassifier(1.0, max_depth=1).fit(FederatedTable(parties, honest=2))
+
+
+def test_all_records_are_counted_by_one_noise():
+    """Not by that of every class."""
+    schema = Schema({"x": Numeric(0, 1)}, "y", classes=list(range(30)))
+    empty = np.zeros((0, 1))
+    parties = [Party(f"p{k}", empty, [], schema, Budget(1.0), random_state=k + 5) for k in range(2)]
+    cells = FederatedTable(parties).session(Budget(1.0)).parts(3_000, key=1)
+    counts = cells.noisy_counts(0.2)
+    # The deviation is 5 sqrt(2); of thirty noises 39. Six standard errors of it.
+    assert np.std(counts) == pytest.approx(5 * np.sqrt(2), abs=6 * 7.1 / np.sqrt(1_200))
+    assert cells.take(np.array([], dtype=int)).noisy_counts(0.2).shape == (0,)
+
+
+def test_weak_splits_are_found_by_parties():
+    """On few chords neither of these moves the class shares from one chord to another."""
+    generator = np.random.default_rng(3)
+    X = generator.integers(0, 2, (20_000, 6))
+    one, other = X[:, 2], X[:, 3]
+    share = np.where(one == 0, np.where(other == 1, 0.19, 0.59), np.where(other == 1, 0.69, 0.29))
+    y = (generator.random(len(X)) < share).astype(int)
+    schema = Schema({f"f{j}": Categorical([0, 1]) for j in range(6)}, "y", classes=[0, 1])
+    parties = [Party(f"p{k}", X[k::3], y[k::3], schema, Budget(20.0)) for k in range(3)]
+    model = TopDownClassifier(20.0, max_depth=2).fit(FederatedTable(parties))
+    assert np.mean(model.predict(X) == y) > 0.68
+
+
+def test_fractions_are_made_anew():
+    class Odd(int):
+        """Whatever it is compared with, it is what one likes."""
+
+    party = party_of(0)
+    amount = Fraction(1, 10**6)
+    amount._numerator = Odd(1)
+    root = party.answer(0, "root", None)
+    with pytest.raises(Refused, match="does not know what"):
+        party.answer(root, "noisy_class_counts", amount)
+    assert party.table.ledger.total.epsilon == 0
+
+
+@pytest.mark.parametrize("patience", [0, -1, float("nan"), float("inf"), None, "a", True])
+def test_patience_is_a_number_of_seconds(patience):
+    with pytest.raises(FederationError, match="patience must be"):
+        ProcessLink("north", make, ("north",), patience=patience)
+    with pytest.raises(FederationError, match="given must be a tuple"):
+        ProcessLink("north", make, "north")

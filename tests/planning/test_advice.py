@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from privet import (
+    Categorical,
     Numeric,
     PrivateTable,
     PrivateTreeClassifier,
@@ -15,10 +16,17 @@ from privet import (
     Schema,
     TopDownClassifier,
 )
-from privet.errors import BudgetError
+from privet.errors import BudgetError, PrivacyLeakWarning
 from privet.federation import FederatedTable, Party
 from privet.learners import privatree, topdown
-from privet.planning import PlanError, federated, label_loss, make_plan, protocols
+from privet.planning import (
+    PlanError,
+    exponential_loss,
+    federated,
+    label_loss,
+    make_plan,
+    protocols,
+)
 from privet.planning.advice import BINS, DEEPEST_APART, LABEL_ERROR, MOST_BINS
 from privet.planning.protocols import gain_slope
 from privet.privacy import Budget
@@ -266,6 +274,24 @@ def test_the_plan_for_one_machine_is_what_the_learner_pays(depth):
     assert said.label_epsilon == pytest.approx(float(paid.leaf), rel=1e-6)
     assert said.split_epsilons == pytest.approx([float(paid.node)] * depth)
     assert (paid.quantile, paid.bins) == (None, BINS)
+
+
+@pytest.mark.parametrize(("numbers", "categories"), [(2, []), (0, [2]), (1, [2, 3, 9, 40])])
+def test_the_plan_for_one_machine_has_the_learners_candidates_and_mechanism(numbers, categories):
+    plan = make_plan(4000, 1.0, numbers=numbers, categories=categories, max_depth=3)
+    features = {f"n{k}": Numeric(0, 1) for k in range(numbers)}
+    features |= {f"c{k}": Categorical(range(size)) for k, size in enumerate(categories)}
+    schema = Schema(features, target="y", classes=[0, 1])
+    model = PrivaTreeClassifier(1.0, schema, binning="uniform", max_depth=1, random_state=0)
+    options = model._check_parameters(schema)["options"]
+    assert plan.candidates == sum(cuts for cuts, _ in privatree.count_sizes(schema, options))
+    level = plan.levels["single machine"][0]
+    epsilon, number = level.split_epsilons[0], plan.candidates
+    assert level.protocol.split_loss == pytest.approx(exponential_loss(number, epsilon, 2.0))
+    with pytest.warns(PrivacyLeakWarning):
+        model.fit(np.array([[0.5] * len(features)]), [1])
+    (chosen,) = [e for e in model.privacy_.entries if e["question"].startswith("which split")]
+    assert chosen["mechanism"].startswith("exponential mechanism")
 
 
 def test_plans_say_whose_trees_they_are_and_how_they_share():

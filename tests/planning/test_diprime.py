@@ -233,6 +233,11 @@ class TestTheorem3:
         (lambda: median_imbalance(1.0, 1.0, 2.0), "between 0 and the width"),
         (lambda: median_imbalance(1.0, 1.0, 0.5, ranks=1, inner=0.6), "part of what"),
         (lambda: median_imbalance(1.0, 0.0, 0.0), "positive"),
+        (lambda: median_imbalance(1.0, 1.0, "wide"), "spread must be a number"),
+        (lambda: median_imbalance(1.0, 1.0, 0.5, ranks=1, inner=[0.1]), "inner must be a number"),
+        (lambda: classification_loss(10, 5, 1.0, purity="pure"), "purity must be a number"),
+        (lambda: classification_loss(10, 5, 1.0, purity=math.nan), "purity must be a finite"),
+        (lambda: regression_loss(10**400, 5, 1.0, 1.0), "rows must be at most"),
     ],
 )
 def test_bad_input(call, match):
@@ -243,3 +248,9 @@ def test_bad_input(call, match):
 def test_rows_in_one_point():
     assert median_imbalance(1.0, 1.0, 0.0) == 1.0
     assert printed_median_balance(1.0, 1.0, 1.0) == 1.0
+
+
+def test_numbers_at_the_ends_of_their_range():
+    assert leaf_mean_loss(1e155, 1.0, 1.0) == pytest.approx(2e-155, rel=0.01)
+    assert printed_classification_loss(300, 1e308, 0.7) == 0
+    assert printed_regression_loss(1_000, 300, 1e-200, 1.0) == math.inf

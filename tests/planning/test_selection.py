@@ -204,3 +204,11 @@ def test_normal_noise(candidates):
     ahead = noise[:, 1:].max(axis=1) - noise[:, 0]
     worst = max(gap * np.mean(ahead > gap) for gap in np.linspace(0.1, 8, 80))
     assert worst == pytest.approx(normal_loss(candidates), rel=0.04)
+
+
+def test_silly_numbers_get_a_clear_error():
+    for wrong in ([1], "many", None, 1.5, 10**400):
+        for call in (normal_loss, lambda n: flip_loss(n, 1.0), lambda n: exponential_loss(n, 1.0)):
+            with pytest.raises(PlanError, match="candidates must be"):
+                call(wrong)
+    assert discrete_flip_probability(3, 1e-17) == pytest.approx(0.5)

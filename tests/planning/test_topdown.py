@@ -354,3 +354,13 @@ def test_no_rows_are_needed_where_nothing_can_fail():
     assert printed_noisy_counts_rows(1.0, 1000.0, 0.5, 1, 1) == 0
     assert entropy_gain_error(100, 0.0) == gini_gain_error(0.0) == 0
     assert 0 < entropy_gain_error(1e9, 1e-300) < 1e-290
+
+
+@pytest.mark.parametrize("rows", [topdown_rows, printed_topdown_rows])
+def test_what_splits_need_is_a_number_of_rows(rows):
+    for wrong in (None, 8, lambda *_: math.nan, lambda *_: "many", lambda *_: -1.0):
+        with pytest.raises(PlanError, match="needs"):
+            rows(0.5, 1.0, 0.1, 0.5, 8, wrong)
+    with pytest.raises(PlanError, match="zeta"):
+        rows(0.5, 1.0, 0.1, 1e-308, 8, lambda *_: 1.0)
+    assert log2_nodes(0.25, 1e-308) == math.inf

@@ -433,3 +433,29 @@ def test_closed_books_refuse_every_further_charge():
         ledger.charge(ledger.root, question, "how many", "the whole table")
     assert ledger.total.epsilon == Fraction(1, 4)
     assert len(ledger.entries) == 1
+
+
+def test_an_interrupted_charge_leaves_the_books_too_high():
+    """Whenever the interrupt comes, the total does not lack what a cell has."""
+
+    class Fragile(list):
+        """A list that is interrupted after some changes."""
+
+        left = 0
+
+        def __setitem__(self, place, value):
+            if not Fragile.left:
+                raise KeyboardInterrupt
+            Fragile.left -= 1
+            super().__setitem__(place, value)
+
+    for changes in range(6):
+        ledger = Ledger(Budget(1))
+        cells = ledger.root.divide(np.zeros(2, dtype=np.intp))
+        for group in (ledger._root, cells._group):
+            group.cost = tuple(Fragile(book) for book in group.cost)
+            group.peak = tuple(Fragile(book) for book in group.peak)
+        Fragile.left = changes
+        with pytest.raises(KeyboardInterrupt):
+            ledger.charge(cells.take(np.array([0])), pure(1), "q", "w")
+        assert ledger.total.epsilon >= cells._group.cost[0][0]

@@ -126,7 +126,7 @@ def _depth_table(made: Plan) -> Any:
     columns = ("depth", "leaves", "rows per leaf", "first level", "last level", "labels")
     losses = ("labels lose", "splits lose", "afforded")
     for column in (*columns, *losses):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", overflow="fold")
     for level in levels:
         table.add_row(
             str(level.depth),
@@ -171,6 +171,7 @@ def _protocol_table(made: Plan) -> Any:
     for name, levels in made.levels.items():
         level: Level = levels[made.compared_at - 1]
         one = level.protocol
+        kinds = one.split_kind, one.label_kind
         table.add_row(
             name,
             str(made.depths[name]),
@@ -178,7 +179,7 @@ def _protocol_table(made: Plan) -> Any:
             _number(one.label_deviation),
             _mark(one.split_kind) + _number(one.split_loss),
             _mark(one.label_kind) + _number(one.label_loss),
-            "refused" if level.refused else f"{level.loss:.2%}",
+            "refused" if level.refused else _mark(*kinds) + f"{level.loss:.2%}",
             "no guarantee" if one.rows_needed is None else f"{one.rows_needed:,.0f}",
             style="bold" if name == made.winner else "",
         )
@@ -194,8 +195,8 @@ def _protocol_table(made: Plan) -> Any:
 _CAPTION = "~: an estimate; other losses are bounds."
 
 
-def _mark(kind: str) -> str:
-    return "" if kind == "bound" else "~"
+def _mark(*kinds: str) -> str:
+    return "" if set(kinds) == {"bound"} else "~"
 
 
 def _number(value: float | None) -> str:
@@ -229,9 +230,9 @@ def _sentences(made: Plan) -> list[str]:
     if made.parties > 1:
         alone = made.levels["single machine"][made.compared_at - 1]
         told.append(
-            f"{made.winner} loses least, {winner.loss:.2%} of the rows; {made.second}, the second "
-            f"best, has {made.advantage:.3g} times the losses before they are cut at those of a "
-            f"guess. {made.estimator} on a single machine with all rows would lose "
+            f"{made.winner} loses least, about {winner.loss:.2%} of the rows; {made.second}, the "
+            f"second best, has {made.advantage:.3g} times the losses before they are cut at those "
+            f"of a guess. {made.estimator} on a single machine with all rows would lose "
             f"{alone.loss:.2%}. Estimates take noise in gains as normal and independent, and for "
             "LocalRNM the rows as divided at random: parties that differ lose more."
         )

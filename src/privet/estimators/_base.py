@@ -49,8 +49,6 @@ class PrivateEstimator(BaseEstimator):
     learner: ClassVar[str]
     #: Whether targets are classes; else they are numbers.
     _of_classes: ClassVar[bool]
-    #: What it surely asks of cells, besides splits, where it learns from parties at all.
-    _asks: ClassVar[tuple[str, ...]] = ("noisy_class_counts", "choose_labels")
 
     epsilon: float
     schema: Schema | None
@@ -141,6 +139,11 @@ class PrivateEstimator(BaseEstimator):
             del self.feature_names_in_
         return self
 
+    def _asks(self, **options: Any) -> tuple[str, ...]:
+        """Return what it surely asks of cells, besides splits, where it learns from parties."""
+        del options
+        return "noisy_class_counts", "choose_labels"
+
     def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
         """Raise if this cannot be learned from parties, before anything is asked."""
         del parties, options
@@ -168,7 +171,7 @@ class PrivateEstimator(BaseEstimator):
             raise SchemaError("the parties' target does not fit this estimator")
         options = self._check_parameters(schema)
         self._check_parties(parties, **options)
-        table = parties.session(self._budget(schema), self._asks)
+        table = parties.session(self._budget(schema), self._asks(**options))
         predictor = self._learn(table, **options)  # type: ignore[arg-type]
         table.ledger.close()
         self.predictor_, self.schema_ = predictor, schema

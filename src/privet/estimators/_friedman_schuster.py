@@ -20,10 +20,12 @@ from privet.tree import Tree
 class _FriedmanSchuster(PrivateTreeEstimator):
     """What the three share."""
 
-    _asks: ClassVar[tuple[str, ...]] = ("noisy_counts", "noisy_class_counts")
-
     max_depth: int
     calibration: str
+
+    def _asks(self, **options: Any) -> tuple[str, ...]:
+        del options
+        return "noisy_counts", "noisy_class_counts"
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         del schema

@@ -110,7 +110,6 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
     """
 
     learner: ClassVar[str] = "privatree"
-    _asks: ClassVar[tuple[str, ...]] = ("choose_labels",)
 
     def __init__(
         self,
@@ -174,6 +173,9 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
         )
         return {"n_rows": rows, "options": options}
 
+    def _asks(self, **options: Any) -> tuple[str, ...]:
+        return ("choose_labels", *["noisy_counts"] * (options["n_rows"] is None))
+
     def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
         given: Options = options["options"]
         if given.published:
@@ -183,7 +185,8 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
                 "parties do not tell quantiles or orders of categories: for a federation give "
                 "binning='scales' or 'uniform', and leave categories='auto'"
             )
-        parties.check_choices(Gini(), privatree.count_candidates(parties.schema, given))
+        sizes = privatree.count_sizes(parties.schema, given)
+        parties.check_choices(Gini(), sum(options for options, _ in sizes))
 
     def _not_covered(self) -> str | None:
         return "binning='leaking-quantile'" if self.binning == "leaking-quantile" else None

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
@@ -175,7 +176,8 @@ class TopDownClassifier(PrivateTreeEstimator):
         options = Options(
             max_nodes=nodes,
             max_depth=None if self.max_depth == "auto" else check_depth(self.max_depth),
-            budget=self.budget,
+            # A function is asked for each level once: the books rest on one answer.
+            budget=cache(self.budget) if callable(self.budget) else self.budget,
             leaf_fraction=Fraction(_number(self.leaf_fraction, "leaf_fraction", 0, 1)),
             criterion=_criterion(self.criterion, rows, len(schema.classes), published=published),
             split=self.split,
@@ -186,6 +188,9 @@ class TopDownClassifier(PrivateTreeEstimator):
         )
         topdown.check_budget(options)
         return {"n_rows": rows, "options": options}
+
+    def _asks(self, **options: Any) -> tuple[str, ...]:
+        return (*super()._asks(), *["noisy_counts"] * topdown.counts_rows(**options))
 
     def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
         given: Options = options["options"]
@@ -227,8 +232,8 @@ def _whole(value: Any, name: str, low: int, high: int) -> int:
 
 def _number(value: Any, name: str, low: float, high: float = math.inf) -> float:
     known = isinstance(value, Real) and not isinstance(value, bool)
-    # A number without an upper limit may be the lower one.
-    if not known or not (low < float(value) < high or float(value) == low < high == math.inf):
+    # A number without an upper limit may be the lower one; one that is no float is no limit.
+    if not known or not (low < value < min(high, 1e300) or value == low < high == math.inf):
         limit = f"above {low} and below {high}" if high < math.inf else "a finite number from 0 on"
         raise BudgetError(f"{name} must be {limit}")
     return float(value)

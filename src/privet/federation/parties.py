@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 from multiprocessing.reduction import ForkingPickler
+from numbers import Real
 from pathlib import Path
 from pickle import PicklingError
 from queue import Empty, SimpleQueue
@@ -56,6 +57,9 @@ CHARGED = frozenset(
 
 #: Questions that come with arrays: which cells, which features, what was dealt or opened.
 _WITH_ARRAYS = frozenset({"take", "choose_splits", "share_splits", "vote"})
+
+#: About a year, in seconds: what clocks can wait for.
+_MOST_PATIENCE = 30_000_000
 
 _KNOWN = {
     type(None), bool, int, float, str, bytes, Fraction, np.int64, np.float64,
@@ -454,8 +458,16 @@ class ProcessLink:
         *,
         patience: float = 600.0,
     ) -> None:
+        if not isinstance(given, tuple):
+            raise FederationError("given must be a tuple of what make is called with: (name,)")
+        seconds: Any = patience
+        known = isinstance(seconds, Real) and not isinstance(seconds, bool)
+        if not known or not 0 < seconds <= _MOST_PATIENCE:
+            raise FederationError(
+                f"patience must be a number of seconds above 0, at most {_MOST_PATIENCE:,}"
+            )
         self.name = name
-        self.patience = patience
+        self.patience = float(seconds)
         self._sent = 0
         self._asked: dict[int, float] = {}
         context = multiprocessing.get_context("spawn")

@@ -167,15 +167,18 @@ def _worst_error(classes: int) -> float:
     return float((-np.log(p) * (1 - share)).max()) * (1 + 1e-9)
 
 
-def count_candidates(schema: Schema, options: Options) -> int:
-    """Return how many splits a cell is offered, where bins are public."""
+def count_sizes(schema: Schema, options: Options) -> list[tuple[int, int]]:
+    """Return how many splits of each feature a cell is offered, and its bins, if they are public.
+
+    That of a category has one bin for what is missing or unknown.
+    """
     plan = make_plan(schema, 1, Fraction(1), options)
     cuts = [
         _public_cuts(feature, plan) if isinstance(feature, Numeric) else None
         for feature in schema.features.values()
     ]
     view = View(schema, tuple(cuts))
-    return sum(len(two_sides(view, j)) for j in range(len(view.sizes)))
+    return [(len(two_sides(view, j)), size) for j, size in enumerate(view.sizes)]
 
 
 def _view(table: PrivateTable, plan: Plan) -> View:

@@ -103,7 +103,7 @@ def learn(table: PrivateTable, *, n_rows: int | None, options: Options) -> Tree:
     """Learn a tree for what is left of a table's budget."""
     amount, view = table.ledger.left, make_view(table.schema, options.thresholds)
     candidates, least = make_candidates(view, missing=True), table.least_amount
-    counted = n_rows is None and (options.max_depth is None or options.min_weight is not None)
+    counted = counts_rows(n_rows, options)
     counting = amount * COUNT_SHARE if counted else Fraction(0)
     rest = less(amount, counting)
     gains = [level.gain for level in make_levels(rest, 1, options, least)]
@@ -115,6 +115,11 @@ def learn(table: PrivateTable, *, n_rows: int | None, options: Options) -> Tree:
     root = grow(table.root(view), candidates, view, levels, rows, options)
     labels = _leaves(root, table, view, options).choose_labels(table.ledger.left)
     return _tree(root, labels, table, view, options)
+
+
+def counts_rows(n_rows: int | None, options: Options) -> bool:
+    """Tell whether a part of the budget buys a count of the rows."""
+    return n_rows is None and (options.max_depth is None or options.min_weight is not None)
 
 
 def learn_published(table: PrivateTable, *, amount: Amount, n_rows: int, options: Options) -> Tree:

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from privet.errors import PrivetError
 
+#: Larger whole numbers are none that floats can tell from their neighbours.
+MOST = 2**53
+
 
 class PlanError(PrivetError, ValueError):
     """A number from which no plan can be made."""
@@ -43,15 +46,23 @@ def not_negatives(value: Any, what: str) -> NDArray[np.float64]:
     return numbers
 
 
-def whole(value: Any, what: str, least: int = 1, advice: str = "", most: int | None = None) -> int:
+def whole(value: Any, what: str, least: int = 1, advice: str = "", most: int = MOST) -> int:
     """Return a whole number within limits, or say what is wrong with it."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise PlanError(f"{what} must be a whole number")
     if value < least:
         raise PlanError(f"{what} must be at least {least}{advice and '; ' + advice}")
-    if most is not None and value > most:
+    if value > most:
         raise PlanError(f"{what} must be at most {most:,}")
     return int(value)
+
+
+def finite(value: Any, what: str) -> float:
+    """Return a finite number, or say what is wrong with it."""
+    number = _number(value, what)
+    if not math.isfinite(number):
+        raise PlanError(f"{what} must be a finite number")
+    return number
 
 
 def _number(value: Any, what: str) -> float:
@@ -65,7 +76,7 @@ def _number(value: Any, what: str) -> float:
 
 def probability(value: Any, what: str) -> float:
     """Return a probability strictly between 0 and 1, or say what is wrong with it."""
-    number = _number(value, what)
+    number = finite(value, what)
     if not 0 < number < 1:
         raise PlanError(f"{what} must lie between 0 and 1")
     return number

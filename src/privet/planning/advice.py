@@ -17,7 +17,16 @@ from typing import Any
 
 from privet.criteria import MAX_ROWS
 from privet.planning._checks import PlanError, positive, probability, whole
-from privet.planning.protocols import SECURE, SINGLE, Protocol, protocols
+from privet.planning.protocols import (
+    FAILURE,
+    GINI_SPREAD,
+    SECURE,
+    SINGLE,
+    ZETA,
+    Protocol,
+    protocols,
+)
+from privet.planning.selection import exponential_error, exponential_loss
 from privet.privacy import Budget, WholeTree
 from privet.schema import Categorical, Numeric, Schema
 
@@ -309,6 +318,8 @@ def _schema(numbers: Any, categories: Any, classes: int) -> Schema:
     numbers = whole(numbers, "the number of numeric features", 0, most=MOST_FEATURES)
     if not isinstance(categories, Iterable):
         raise PlanError("categories must be a list: how many each categorical feature has")
+    if getattr(categories, "ndim", 1) != 1:
+        raise PlanError("categories must be a list of numbers")
     # one category is enough: a value may also be missing or unknown
     listed = [whole(size, "a number of categories", 1, most=MOST_CODES) for size in categories]
     if not numbers and not listed:
@@ -345,14 +356,18 @@ class _Alone:
 
     def sizes(self, schema: Schema) -> list[tuple[int, int]]:
         """Return the candidates and the cells of every feature."""
-        found = []
-        for feature in schema.features.values():
-            if isinstance(feature, Numeric):
-                found.append((self.bins - 1, self.bins))
-            else:
-                size = len(feature.values)
-                found.append((size if size > 2 else 1, size))
-        return found
+        from privet.learners import privatree  # on first use: numba takes half a second
+
+        options = privatree.Options(
+            max_depth=1,
+            max_bins=self.bins,
+            leaf_error=LABEL_ERROR,
+            binning="uniform",
+            split="select",
+            categories="auto",
+            published=False,
+        )
+        return privatree.count_sizes(schema, options)
 
     def levels(self, depth: int, shape: dict[str, Any]) -> dict[str, Level]:
         """Return what a tree of this depth loses."""
@@ -360,6 +375,13 @@ class _Alone:
         labels = min(self.epsilon / 2, 2**depth * unit.label_loss / (self.rows * LABEL_ERROR))
         shares = [(self.epsilon - labels) / depth] * depth
         (one,) = protocols(shares[0], labels, **shape)
+        # It chooses by the exponential mechanism, and buys no gains.
+        candidates = shape["candidates"]
+        one = replace(
+            one,
+            split_loss=exponential_loss(candidates, shares[0], GINI_SPREAD),
+            rows_needed=exponential_error(candidates, shares[0], FAILURE, 2 * GINI_SPREAD) / ZETA,
+        )
         return {SINGLE: _level(self.rows, shape["classes"], shares, [], labels, [one] * depth)}
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from privet.planning._checks import PlanError, positive, whole
+from privet.planning._checks import PlanError, finite, not_negative, positive, whole
 from privet.planning.selection import label_loss
 
 
@@ -33,7 +33,7 @@ def printed_regression_loss(
     """
     rows, smallest = _sizes(rows, smallest)
     epsilon, bound = positive(epsilon, "epsilon"), positive(bound, "the bound")
-    noise = 16 / epsilon**2 / (1 if appendix else smallest)
+    noise = 16 / epsilon / epsilon / (1 if appendix else smallest)
     return bound**2 * (4 * rows - 8 * smallest + noise)
 
 
@@ -71,7 +71,9 @@ def _leaf_error(x: float) -> float:
     """Return ``x E[error^2]``'s bound for rows x epsilon = x, over all means: by a fine grid."""
     kept = np.linspace(0.01, 0.9999, 4000)
     lost = (1 - kept) * x
-    return float(min(x, (2 / (kept**2 * x) + x * (2 + lost) / 4 * np.exp(-lost)).min()))
+    # Products by logarithms: of a large and a tiny number, neither must come first.
+    rare = np.exp(math.log(x / 4) + np.log(2 + lost) - lost)
+    return float(min(x, (2 / (kept**2 * x) + rare).min()))
 
 
 @lru_cache
@@ -114,7 +116,7 @@ def printed_classification_loss(smallest: int, epsilon: float, purity: float) ->
     every split is as good as the median's. See :func:`classification_loss`.
     """
     x = whole(smallest, "smallest") * positive(epsilon, "epsilon") * (2 * _purity(purity) - 1)
-    return (x / 4 + 0.5) * math.exp(-x)
+    return (x / 4 + 0.5) * math.exp(-x) if x < math.inf else 0.0
 
 
 def classification_loss(
@@ -192,7 +194,7 @@ def median_imbalance(
     """
     epsilon, ranks = positive(epsilon, "epsilon"), whole(ranks, "ranks", 0)
     outside = random_imbalance(width, spread)
-    inside = (spread if inner is None else inner) / width
+    inside = (spread if inner is None else not_negative(inner, "inner")) / width
     if not 0 <= inside <= spread / width:
         raise PlanError("the inner rows cover a part of what the others cover")
     weight = outside * math.exp(-epsilon * (1 + ranks))
@@ -205,7 +207,7 @@ def random_imbalance(width: float, spread: float) -> float:
     ``(R - d) / R``, and never less than a private median's (Corollary 3.1, which holds).
     """
     width = positive(width, "the width")
-    if not 0 <= spread <= width:
+    if not not_negative(spread, "the spread") <= width:
         raise PlanError("the spread must lie between 0 and the width")
     return (width - spread) / width
 
@@ -218,6 +220,7 @@ def _sizes(rows: int, smallest: int) -> tuple[int, int]:
 
 
 def _purity(purity: float) -> float:
+    purity = finite(purity, "the purity")
     if not 0.5 <= purity <= 1:
         raise PlanError("the purity of two classes lies between 0.5 and 1")
-    return float(purity)
+    return purity

@@ -24,6 +24,8 @@ from privet.planning.topdown import noisy_counts_rows, split_rows
 
 #: The spread of rows x Gini impurity, ``n - sum n_c^2 / n``; a little more than that of its chords.
 GINI_SPREAD = 2.0
+#: How far a sound split is from the best gain per row, in ``4 q (1 - q)``, and how often it is not.
+ZETA, FAILURE = 0.05, 0.05
 SINGLE, SECURE, LOCAL, NOISY = "single machine", "secure sum", "LocalRNM", "NoisyCounts"
 
 
@@ -75,8 +77,8 @@ def protocols(
     classes: int = 2,
     parties: int = 1,
     honest: int | None = None,
-    zeta: float = 0.05,
-    failure: float = 0.05,
+    zeta: float = ZETA,
+    failure: float = FAILURE,
 ) -> tuple[Protocol, ...]:
     """Return what every protocol loses per split and per label.
 

@@ -135,13 +135,12 @@ def flip_probability(gap: Any, epsilon: float, parties: int = 1) -> Any:
 
 def discrete_flip_probability(gap: int, epsilon: float) -> float:
     """Return the same for the library's integer noise, a tie being broken by a fair coin."""
-    gap, ratio = whole(gap, "the gap", 0), math.exp(-positive(epsilon, "epsilon"))
-    front = ((1 - ratio) / (1 + ratio)) ** 2
-    shift = (1 + ratio**2) / (1 - ratio**2)
+    gap, epsilon = whole(gap, "the gap", 0), positive(epsilon, "epsilon")
+    ratio, rest = math.exp(-epsilon), -math.expm1(-epsilon)
+    front = (rest / (1 + ratio)) ** 2
+    shift = (1 + ratio**2) / (rest * (1 + ratio))
     tie = front * ratio**gap * (gap + shift)
-    above = (
-        front * ratio ** (gap + 1) * ((gap + 1 + shift) / (1 - ratio) + ratio / (1 - ratio) ** 2)
-    )
+    above = front * ratio ** (gap + 1) * ((gap + 1 + shift) / rest + ratio / rest**2)
     return above + tie / 2
 
 
@@ -237,14 +236,18 @@ def _worst_share(candidates: int, shares: float) -> float:
     return float((gaps * (1 - wins)).max())
 
 
-@lru_cache
 def normal_loss(candidates: int) -> float:
     """Return the largest ``g P(another candidate wins)`` for normal noise of deviation 1.
 
     All others are g behind the best, with independent noise of their own. An estimate of what the
     largest of noisy gains loses: real noise is neither normal nor independent.
     """
-    others = whole(candidates, "candidates") - 1
+    return _worst_normal(whole(candidates, "candidates"))
+
+
+@lru_cache
+def _worst_normal(candidates: int) -> float:
+    others = candidates - 1
     if others == 0:
         return 0.0
     x = np.linspace(-7, 7, 561)

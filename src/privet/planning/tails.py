@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from privet.planning._checks import PlanError, not_negatives, positive, probability, whole
+from privet.planning._checks import finite, not_negatives, positive, probability, whole
 
 #: Where the trapezoid rule of :func:`sum_tail` looks, in deviations from the middle. Further to the
 #: left, since a gamma law of shape 1 falls off slowly there.
@@ -47,8 +47,7 @@ def discrete_laplace_tail(scale: float, threshold: float) -> float:
     True
     """
     ratio = math.exp(-1 / positive(scale, "the scale"))
-    if not -math.inf < threshold < math.inf:
-        raise PlanError("the threshold must be a finite number")
+    threshold = finite(threshold, "the threshold")
     if threshold < 0:
         return 1.0
     return 2 * ratio ** (math.floor(threshold) + 1) / (1 + ratio)

@@ -202,7 +202,8 @@ def log2_nodes(error: float, advantage: float, *, private: bool = True) -> float
     (128, 64)
     """
     level = math.log2(2 / probability(error, "error"))
-    return (4 if private else 2) * (level**2 - 1) / _advantage(advantage) ** 2
+    gamma = _advantage(advantage)
+    return (4 if private else 2) * (level**2 - 1) / gamma / gamma
 
 
 def printed_topdown_rows(
@@ -243,11 +244,11 @@ def printed_topdown_rows(
     """
     nodes, parties = whole(nodes, "nodes"), whole(parties, "parties")
     share = _least_share(least_share, nodes)
-    zeta = growth_tolerance(error, advantage, nodes)
+    zeta = positive(growth_tolerance(error, advantage, nodes), "zeta, by error and advantage,")
     each = positive(alpha, "alpha") * share / 2
     failure = probability(failure, "failure")
     weights = math.log(8 * parties * nodes / failure) * 2 * parties / (zeta * each)
-    splits = 2 * nodes / error * needs(zeta, each / 2, failure / (2 * (2 * nodes + 1)))
+    splits = 2 * nodes / error * _ask(needs, zeta, each / 2, failure / (2 * (2 * nodes + 1)))
     labels = math.log(4 * parties * (nodes + 1) / failure) * 8 * parties * (nodes + 1)
     return max(weights, splits, labels / (error * alpha))
 
@@ -293,10 +294,10 @@ def topdown_rows(
     share = _least_share(least_share, nodes + 1)
     alpha, failure = positive(alpha, "alpha"), probability(failure, "failure")
     grown = probability(error, "error") / 2
-    zeta = growth_tolerance(grown, advantage, nodes)
+    zeta = positive(growth_tolerance(grown, advantage, nodes), "zeta, by error and advantage,")
     each = alpha * share / 2
     weights = sum_error(2 / each, parties, failure / 4, 2 * nodes) / zeta
-    splits = 2 * nodes / grown * needs(zeta, each / 2, failure / (2 * (2 * nodes + 1)))
+    splits = 2 * nodes / grown * _ask(needs, zeta, each / 2, failure / (2 * (2 * nodes + 1)))
     return max(weights, splits, label_rows(grown, alpha / 2, failure / 4, nodes + 1, parties))
 
 
@@ -422,6 +423,13 @@ def label_rows(
         high = 2 * parties * math.log(2 * parties / each) + 1
         lost = brentq(lambda x: sum_tail(2 * parties, x) - each, 0.0, high) / epsilon
     return float(lost) * leaves / error
+
+
+def _ask(needs: SplitRows, zeta: float, alpha: float, failure: float) -> float:
+    """Return what a PrivateSplit needs, if that is a number of rows."""
+    if not callable(needs):
+        raise PlanError("needs must be a function of (zeta, alpha, delta)")
+    return not_negative(needs(zeta, alpha, failure), "what needs returns")
 
 
 def _least_share(share: float | None, depths: int) -> float:

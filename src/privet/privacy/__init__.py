@@ -12,7 +12,15 @@ from privet.privacy.blind_choice import (
     openings,
     winners,
 )
-from privet.privacy.budget import ADJACENCY, REPLACE_ONE_FACTOR, Budget, Cost, exact, zcdp_epsilon
+from privet.privacy.budget import (
+    ADJACENCY,
+    REPLACE_ONE_FACTOR,
+    Budget,
+    Cost,
+    as_float,
+    exact,
+    zcdp_epsilon,
+)
 from privet.privacy.coins import Coins
 from privet.privacy.ledger import Entry, Ledger, Scopes
 from privet.privacy.mechanisms import (
@@ -80,6 +88,7 @@ __all__ = [
     "Terms",
     "TopOf",
     "WholeTree",
+    "as_float",
     "check_cryptography",
     "check_range",
     "coarse_grid",

@@ -169,7 +169,7 @@ class Budget:
     def as_epsilon(self, cost: Cost) -> float:
         """Return the epsilon that a cost stands for, at this budget's delta."""
         if self.accountant == "pure":
-            return float(cost.epsilon)
+            return as_float(cost.epsilon)
         if self.delta is None:
             return math.inf if cost.rho else 0.0
         assert self.epsilon is not None
@@ -183,6 +183,14 @@ class Budget:
         assert self.epsilon is not None
         text = f"epsilon {float(self.epsilon):.6g}"
         return text if self.delta is None else f"{text}, delta {self.delta:.3g}"
+
+
+def as_float(amount: Amount) -> float:
+    """Return an amount as a double; infinity if it is too large for one."""
+    try:
+        return float(amount)
+    except OverflowError:
+        return math.inf
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:

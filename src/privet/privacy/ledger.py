@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import BudgetError, BudgetExceeded
-from privet.privacy.budget import Amount, Budget, Cost
+from privet.privacy.budget import Amount, Budget, Cost, as_float
 
 _ZERO = Fraction(0)
 
@@ -69,8 +69,8 @@ class Entry:
             "where": self.where,
             "cells": self.cells,
             "mechanism": self.mechanism,
-            "epsilon": float(self.cost.epsilon),
-            "rho": float(self.cost.rho),
+            "epsilon": as_float(self.cost.epsilon),
+            "rho": as_float(self.cost.rho),
         }
 
 

@@ -77,6 +77,8 @@ class Seat:
             if dict(roster) != self._roster:
                 raise FederationError("this party has its roster; another one is refused")
             return
+        if not isinstance(roster, Mapping):
+            raise FederationError("a roster has a public key for every party's name")
         if not all(isinstance(name, str) for name in roster):
             raise FederationError("the names of a roster are text")
         if roster.get(self.name) != self.public_key:
