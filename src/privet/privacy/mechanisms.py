@@ -24,9 +24,9 @@ from privet.privacy.budget import Amount, Budget, Cost, exact
 from privet.privacy.noise import Noise
 from privet.privacy.polya import check_rate, draw_polya, draw_shares
 
-#: Where parties choose together: how many steps wide noise is at least, and most steps of it in a
-#: record's change. A choice by scores of so many units has room for any number of options.
-_WIDTH, _FINEST = 64, 2**11
+#: Where parties choose together: how many steps wide noise is, if scores have units for it; they
+#: are multiplied to have so many in a record's change, which leaves room for all options.
+_WIDTH, _UNITS = 512, 2**11
 
 #: Integers computed from the data. They never leave the room.
 Exact = NewType("Exact", NDArray[np.int64])
@@ -209,7 +209,8 @@ class NoisyMaxShare:
     @property
     def _fewest(self) -> int:
         """Steps in a record's change, at least. Many, so small ones, need large tables."""
-        return int(min(_FINEST, math.ceil(_WIDTH * min(self.epsilon, _FINEST))))
+        most = max(_UNITS, self.spread)
+        return int(min(most, math.ceil(_WIDTH * min(self.epsilon, most))))
 
     @cached_property
     def units(self) -> int:
