@@ -1524,6 +1524,8 @@ def write_report(path: Path, rows: Rows, notes: Sequence[str]) -> None:
     path.write_text("\n".join(text), encoding="utf-8")
 
 
+#: The secure sum lies on the single machine: both are seen.
+LINES = dict.fromkeys(PRIVATE, "-") | {"secure-sum": "--"}
 COLOURS = dict(zip(PRIVATE, ("C0", "C9", "C1", "C2", "C4", "C3"), strict=True))
 
 
@@ -1552,7 +1554,7 @@ def draw(path: Path, rows: Rows) -> None:
     for panel, name in zip(grid[:2].flat, SETS, strict=True):
         for model in PRIVATE:
             points = [(a, results.mean(("figure 2", name, model, a, ""))) for a in ALPHAS]
-            curve(panel, points, color=COLOURS[model], label=LABELS[model])
+            curve(panel, points, color=COLOURS[model], label=LABELS[model], linestyle=LINES[model])
         for model, line in (("no-noise", "-"), ("cart", ":")):
             end = results.mean(("figure 2", name, model, NO_NOISE, ""))
             if end:
@@ -1565,7 +1567,7 @@ def draw(path: Path, rows: Rows) -> None:
     ):
         for model in PRIVATE:
             points = [(a, results.mean(("figure 2", name, model, a, ""), field)) for a in ALPHAS]
-            curve(panel, points, color=COLOURS[model], label=LABELS[model])
+            curve(panel, points, color=COLOURS[model], label=LABELS[model], linestyle=LINES[model])
         panel.set_title(f"Figure 5: {name}, {field}", fontsize=9)
     styles = {"decay": "-", "uniform": "--", "uniform-64": ":"}
     for panel, (name, alpha) in zip(
