@@ -228,3 +228,9 @@ def test_no_other_things_have_the_same_fingerprint():
             fingerprint(thing)
     with pytest.raises(ValueError, match="NaN"):
         fingerprint(math.nan)
+
+
+@pytest.mark.parametrize("roster", [None, "abc", ["a", "b"]])
+def test_a_roster_has_a_key_for_every_name(roster):
+    with pytest.raises(FederationError, match="public key for every party's name"):
+        Seat("a").join(roster)

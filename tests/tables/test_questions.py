@@ -12,7 +12,7 @@ from scipy import stats
 
 from privet import Budget, BudgetExceeded, Categorical, Numeric, PrivateTable, Schema
 from privet.criteria import Gini, Max
-from privet.errors import SchemaError
+from privet.errors import BudgetError, SchemaError
 from privet.privacy import SeededNoise, fine_grid
 from privet.tables import Multiway, Split
 
@@ -286,3 +286,19 @@ def best_counts():
             groups[row[feature]].append(label)
         best.append(sum(max(g.count("p"), g.count("q")) for g in groups.values()))
     return best
+
+
+def test_a_budget_too_small_for_any_noise_is_not_charged():
+    table = PrivateTable(
+        [["u"]], [1], Schema({"a": Categorical(["u"])}, "y", classes=[0, 1]), Budget(1)
+    )
+    cells, least = table.root(), Fraction(1, 10**400)
+    for question in (
+        cells.noisy_counts,
+        cells.noisy_class_counts,
+        cells.choose_labels,
+        cells.choose,
+    ):
+        with pytest.raises(BudgetError, match="too small"):
+            question(least)
+    assert table.ledger.left == 1
