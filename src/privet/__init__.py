@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from privet.model import Model, PrivacyCard, load
     from privet.privacy import Budget, Ledger, LedgerStore
+    from privet.reading import read_table
     from privet.schema import Categorical, Numeric, Schema
     from privet.tables import Cells, PrivateTable
     from privet.tree import Tree
@@ -70,6 +71,7 @@ _HOME = {
     "TopDownClassifier": "privet.estimators",
     "Tree": "privet.tree",
     "load": "privet.model",
+    "read_table": "privet.reading",
 }
 
 __all__ = [
@@ -104,6 +106,7 @@ __all__ = [
     "TopDownClassifier",
     "Tree",
     "load",
+    "read_table",
 ]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import ModelFileError
-from privet.frames import feature_matrix
+from privet.reading import feature_matrix
 from privet.schema import Numeric, Schema
 from privet.tree import Cut, Tree
 

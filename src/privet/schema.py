@@ -9,20 +9,21 @@ Rules for values, chosen so that no record can make a fit fail:
 * a number below ``low`` counts as ``low``, one above ``high`` as ``high`` (infinite ones too);
 * a missing number (null, NaN, or text that is no number) goes to the feature's *extra bin*;
 * a category that is not listed, and a missing one, go to the feature's extra bin as well;
-* a record whose class is missing or not listed is left out, whatever its other values are.
+* a record whose class is missing or not listed, or whose number as the target is missing, is left
+  out, whatever its other values are.
 
-There is one exception: estimators refuse a missing number as the target. Each rule looks at one
-record alone, hence adding or removing a record of the input adds or removes at most one record of
-what the learner sees.
+Each rule looks at one record alone, hence adding or removing a record of the input adds or removes
+at most one record of what the learner sees. Numbers are compared as 64-bit floats.
 """
 
 from __future__ import annotations
 
 import math
 import tomllib
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -40,11 +41,6 @@ Value = str | int | float | bool
 DEFAULT_BINS = 10
 #: Codes are held in at most 16 bits, and one code is the extra bin.
 MAX_BINS = 65_535
-#: A draft leaves out a text column with more distinct values than this: it looks like a name.
-MAX_DRAFT_CATEGORIES = 255
-#: A draft takes a numeric target with at most this many distinct whole values as classes.
-MAX_DRAFT_CLASSES = 20
-
 #: Targets' bounds lie within this, so that scores of many trees can be added up.
 LARGEST_BOUND = 1e150
 
@@ -347,48 +343,9 @@ class Schema:
             Whether to list the target's values as classes (else its bounds). If not given: text,
             truth values and few distinct whole numbers become classes.
         """
-        from privet.frames import Columns, as_numbers, as_series, distinct_values, holds_numbers
+        from privet.reading.drafts import draft_schema
 
-        columns = Columns.of(frame)
-        if not len(columns):
-            raise SchemaError("a draft needs data: the table has no rows")
-        if values is not None:
-            if target is None:
-                target = "target"
-                while target in columns.names:
-                    target += "_"
-            column = as_series(values, target)
-        else:
-            target = target or columns.names[-1]
-            if target not in columns.names:
-                raise SchemaError(f"there is no column {target!r} to be the target")
-            column = columns.column(target)
-        features: dict[str, Feature] = {}
-        for name in columns.names:
-            if name == target:
-                continue
-            if holds_numbers(columns.column(name)):
-                features[name] = Numeric(*_rounded_range(columns.numbers(name)))
-                continue
-            listed = distinct_values(columns.column(name))
-            if len(listed) > MAX_DRAFT_CATEGORIES:
-                warnings.warn(
-                    f"column {name!r} was left out of the draft: it has too many distinct values "
-                    "for a category; add it by hand if it is a feature",
-                    UserWarning,
-                    stacklevel=2,
-                )
-            else:
-                features[name] = Categorical(tuple(listed) or ("",))
-        if classes is None:
-            classes = not holds_numbers(column) or _few_whole(as_numbers(column, target))
-        if not classes:
-            bounds = _rounded_range(as_numbers(column, target))
-            return cls(features, target, bounds=bounds, drafted=True)
-        found = distinct_values(column)
-        if len(found) < 2:
-            raise SchemaError("the data hold fewer than two classes (no or only one class)")
-        return cls(features, target, classes=tuple(found), drafted=True)
+        return draft_schema(frame, target, values=values, classes=classes)
 
 
 def _number(value: Any, what: str) -> float:
@@ -419,7 +376,10 @@ def _vocabulary(values: Any, what: str) -> tuple[Value, ...]:
         raise SchemaError(f"{what} cannot list NaN or infinity: missing values have a bin already")
     numbers = all_numbers(plain)
     if len({value_key(v, numbers) for v in plain}) < len(plain):
-        raise SchemaError(f"{what} lists a value twice")
+        raise SchemaError(
+            f"{what} lists a value twice, or two numbers that are one as 64-bit floats, as which "
+            "numbers are compared"
+        )
     return plain
 
 
@@ -434,10 +394,28 @@ def value_key(value: Value, numbers: bool) -> Value:
 
 
 def value_text(value: Any) -> str:
-    """Return the text by which a category is known: whole numbers have no decimal point."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    """Return the text by which a category is known: a number is known by its 64-bit float.
+
+    A whole number has no decimal point, so that 1, 1.0 and the text "1" are one category.
+    """
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, int | float | np.integer | np.floating | Decimal | Fraction):
+        number = as_double(value)
+        return str(int(number)) if number.is_integer() else repr(number)
+    return str(value)
+
+
+def as_double(value: Any) -> float:
+    """Return a number as a 64-bit float, as which numbers are compared; infinity if too large."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _table(plain: Any, what: str) -> Mapping[str, Any]:
@@ -480,20 +458,3 @@ def _feature(entry: Any, name: str) -> Feature:
     except SchemaError as error:
         raise SchemaError(f"feature {name!r}: {error}") from None
     raise SchemaError(f'feature {name!r} needs type = "numeric" or type = "categorical"')
-
-
-def _rounded_range(numbers: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the finite range rounded outwards to two digits; [0, 1] if there is none."""
-    finite = numbers[np.abs(numbers) < 1e300]
-    if not finite.size:
-        return 0.0, 1.0
-    low, high = float(finite.min()), float(finite.max())
-    unit = 10.0 ** math.floor(math.log10(max(high - low, abs(high) * 1e-9, 1e-300))) / 10
-    rounded = (math.floor(low / unit) * unit, math.ceil(high / unit) * unit)
-    low, high = (float(f"{bound:.12g}") for bound in rounded)
-    return (low, high) if low < high else (low, low + max(1.0, abs(low) * 1e-6))
-
-
-def _few_whole(numbers: NDArray[np.float64]) -> bool:
-    distinct = np.unique(numbers[np.isfinite(numbers)])
-    return len(distinct) <= MAX_DRAFT_CLASSES and bool(np.all(distinct == np.round(distinct)))

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import ModelFileError
-from privet.frames import feature_matrix
+from privet.reading import feature_matrix
 from privet.schema import Categorical, Numeric, Schema
 
 _BLOCK = 65_536

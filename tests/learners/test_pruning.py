@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.stats import beta
 
-from privet.frames import feature_matrix
 from privet.learners._pruning import (
     TOLERANCE,
     _Pruning,
@@ -23,6 +22,7 @@ from privet.learners._pruning import (
     extra_errors,
     prune,
 )
+from privet.reading import feature_matrix
 from privet.schema import Categorical, Numeric, Schema
 from privet.tree import Cut, Grouping, Node, Tree
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from privet import Categorical, Numeric, Schema
-from privet.frames import Columns
+from privet.reading import Columns
 from privet.tables import View, memory
 from privet.tables.memory import encode
 

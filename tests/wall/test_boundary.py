@@ -12,13 +12,13 @@ PACKAGE = Path(privet.__file__).parent
 # Which rooms of privet each room may touch. Anything not listed here is refused.
 MAY_TOUCH = {
     "errors": set(),
-    "schema": {"errors", "frames"},  # frames: drafting only
-    "frames": {"errors", "schema"},
+    "schema": {"errors", "reading"},  # reading: drafting only
+    "reading": {"errors", "schema", "reading"},
     "criteria": {"errors"},
     "privacy": {"errors", "privacy"},
-    "tables": {"errors", "schema", "frames", "criteria", "privacy", "tables"},
-    "tree": {"errors", "schema", "frames"},
-    "ensemble": {"errors", "schema", "frames", "tree"},
+    "tables": {"errors", "schema", "reading", "criteria", "privacy", "tables"},
+    "tree": {"errors", "schema", "reading"},
+    "ensemble": {"errors", "schema", "reading", "tree"},
     "model": {"errors", "schema", "privacy", "tree", "ensemble"},
     "learners": {
         "criteria",
@@ -36,7 +36,7 @@ MAY_TOUCH = {
         "federation",
         "errors",
         "schema",
-        "frames",
+        "reading",
         "criteria",
         "privacy",
         "tables",
@@ -59,11 +59,11 @@ MAY_TOUCH = {
         "estimators",
         "baselines",
     },
-    "export": {"errors", "schema", "tree", "ensemble", "export", "frames"},
+    "export": {"errors", "schema", "tree", "ensemble", "export", "reading"},
     "audit": {  # everything, from outside
         "errors",
         "schema",
-        "frames",
+        "reading",
         "privacy",
         "tree",
         "ensemble",
@@ -81,12 +81,12 @@ MAY_TOUCH = {
         "learners.whole_trees",
         "planning",
     },
-    "robustness": {"errors", "frames", "privacy", "ensemble", "model", "export", "robustness"},
+    "robustness": {"errors", "reading", "privacy", "ensemble", "model", "export", "robustness"},
     "datasets": {"schema", "tree"},  # tree: the truth behind random records
     "cli": {
         "errors",
         "schema",
-        "frames",
+        "reading",
         "privacy",
         "tree",
         "ensemble",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import AuditError
-from privet.frames import Columns, as_series
+from privet.reading import Column, Columns, Numbers, column_of
 from privet.schema import Numeric, Schema
 
 #: How many differing and common rows the default probes have.
@@ -24,7 +24,7 @@ def row_keys(X: Any, y: Any) -> NDArray[np.uint64]:
     columns = Columns.of(X)
     parts = [columns.column(name) for name in columns.names]
     if y is not None:
-        parts.append(as_series(y, "y"))
+        parts.append(column_of(y, "y"))
     if any(len(part) != len(columns) for part in parts):
         raise AuditError("X and y have different numbers of rows")
     keys = np.full(len(columns), zlib.crc32(repr(columns.names).encode()), dtype=np.uint64)
@@ -33,17 +33,22 @@ def row_keys(X: Any, y: Any) -> NDArray[np.uint64]:
     return keys
 
 
-def _value_keys(column: nw.Series[Any] | NDArray[Any]) -> NDArray[np.uint64]:
-    values = column.to_numpy() if isinstance(column, nw.Series) else column
-    if values.dtype.kind in "fiub":
-        numbers = values.astype(np.float64) + 0.0
+def _value_keys(column: Column) -> NDArray[np.uint64]:
+    if isinstance(column, Numbers):
+        numbers = column.numbers() + 0.0
         numbers[np.isnan(numbers)] = np.nan
         return numbers.view(np.uint64)
-    known: dict[str, int] = {}
-    for text in map(str, values.tolist()):
-        if text not in known:
-            known[text] = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
-    return np.array([known[str(value)] for value in values.tolist()], dtype=np.uint64)
+    texts, which = column.texts()
+    known = np.array(
+        [
+            int.from_bytes(
+                hashlib.blake2b(repr(text).encode("utf-8", "replace"), digest_size=8).digest()
+            )
+            for text in texts
+        ],
+        dtype=np.uint64,
+    )
+    return known if which is None else known[which]
 
 
 def _mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -26,7 +26,7 @@ from privet.audit._runs import Observables, Pair
 from privet.audit.bounds import Finding, check_claim, lower_bound
 from privet.audit.observables import observe
 from privet.errors import AuditError
-from privet.frames import Columns
+from privet.reading import Columns
 from privet.schema import Schema
 
 __all__ = ["Finding", "Observables", "Pair", "audit", "canary", "lower_bound", "observe"]

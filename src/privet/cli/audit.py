@@ -166,7 +166,7 @@ def _fits(
     learner: Learner | None, epsilon: float, data: Path | None, schema: Path | None
 ) -> Iterator[tuple[str, Any, Any, Any]]:
     """Yield what is fitted, and on which rows: the user's, or a few invented ones."""
-    from privet.cli._files import read_table
+    from privet.reading import read_table
     from privet.schema import Schema
 
     if data is not None:

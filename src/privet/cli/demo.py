@@ -25,7 +25,7 @@ def demo(
     from privet.datasets import PATIENTS, make_patients
     from privet.estimators import PrivateTreeClassifier
     from privet.export import to_svg, to_text
-    from privet.frames import feature_matrix
+    from privet.reading import feature_matrix
 
     picture = out.with_suffix(".svg")
     check_writable(out)

@@ -235,9 +235,10 @@ def fit(
     """Learn a private model from a table and write it to a model file."""
     from rich.console import Console
 
-    from privet.cli._files import check_writable, read_table
+    from privet.cli._files import check_writable
     from privet.cli._show import card_lines, describe, progress
     from privet.errors import BudgetError, SchemaError
+    from privet.reading import read_table
     from privet.schema import Schema
 
     check_writable(out)

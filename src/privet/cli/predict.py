@@ -14,8 +14,9 @@ def predict(
     out: Annotated[Path, typer.Option(help="The file to write: .csv or .parquet.")],
 ) -> None:
     """Predict the class of every row of a table. Costs nothing: the model is public."""
-    from privet.cli._files import check_writable, read_table, write_table
+    from privet.cli._files import check_writable, write_table
     from privet.model import load
+    from privet.reading import read_table
 
     check_writable(out, (".csv", ".parquet"))
     published = load(model)

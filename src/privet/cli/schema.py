@@ -18,7 +18,8 @@ def draft(
     ] = None,
 ) -> None:
     """Draft a schema from data, for a person to correct before anything is fitted with it."""
-    from privet.cli._files import check_writable, read_table
+    from privet.cli._files import check_writable
+    from privet.reading import read_table
     from privet.schema import Schema
 
     if out is not None:

@@ -28,9 +28,9 @@ from privet.errors import (
     SchemaError,
 )
 from privet.federation import FederatedTable, LocalLink, Party, ProcessLink
-from privet.frames import Columns, as_numbers, as_series, target_column
 from privet.model import Model, PrivacyCard, class_array
 from privet.privacy import Budget, LedgerStore
+from privet.reading import Column, Columns, Numbers, column_of
 from privet.schema import Schema
 from privet.tables import PrivateTable
 from privet.tree import Tree
@@ -81,8 +81,8 @@ class PrivateEstimator(BaseEstimator):
             The features. Columns are found by name; an array's are taken in the schema's order.
         y : column, optional
             The target. If not given, the schema's target column of ``X``. Records whose class is
-            missing or not in the schema are left out, which costs no privacy, since a record alone
-            decides on it. A missing number is refused.
+            missing or not in the schema, or whose number is missing, are left out, which costs no
+            privacy, since a record alone decides on it.
 
         Returns
         -------
@@ -106,13 +106,11 @@ class PrivateEstimator(BaseEstimator):
             )
         store = open_store(self.ledger)
         columns = Columns.of(X)
-        y = self._target(X, y)
-        schema = self._schema(X, y, columns)
+        target = self._target(columns, y)
+        schema = self._schema(columns, target)
         options = self._check_parameters(schema)
         budget = self._budget(schema)
-        if not self._of_classes:
-            _refuse_missing(y, schema.target)
-        table = PrivateTable(X, y, schema, budget, random_state=self.random_state)
+        table = PrivateTable(columns, target, schema, budget, random_state=self.random_state)
         reservation = None
         if store is not None:
             reservation = store.reserve(
@@ -191,28 +189,25 @@ class PrivateEstimator(BaseEstimator):
         check_is_fitted(self)
         Model(self.predictor_, self.privacy_, self.learner).save(path)
 
-    def _target(self, X: Any, y: Any) -> Any:
-        if y is None:
-            columns = Columns.of(X)
-            if self.schema is None or not columns.named:
-                raise DataError(
-                    f"{type(self).__name__} requires y to be passed, but the target y is None"
-                )
-            return target_column(columns, self.schema)
-        series = as_series(column_or_1d(y, warn=True) if _is_array(y) else y, "y")
-        return series if isinstance(series, np.ndarray) else series.to_native()
+    def _target(self, columns: Columns, y: Any) -> Column:
+        """Open the target: a column of its own, or one of the table."""
+        if y is not None:
+            if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] == 1:
+                y = column_or_1d(y, warn=True)
+            return column_of(y, "y")
+        if self.schema is None or not columns.named:
+            raise DataError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        return columns.target(self.schema)
 
-    def _schema(self, X: Any, y: Any, columns: Columns) -> Schema:
+    def _schema(self, columns: Columns, target: Column) -> Schema:
         """Return the schema, drafting one from the data if there is none."""
         if self.schema is None:
-            labels = np.asarray(y)
-            if labels.dtype.kind == "f":
-                assert_all_finite(labels, input_name="y")
-            if self._of_classes:
-                check_classification_targets(labels)
-            if len(labels) != len(columns):
+            if len(target) != len(columns):
                 raise DataError("X and y have different numbers of rows")
-            return Schema.draft(X, values=y, classes=self._of_classes)
+            _refuse_unusable(target, of_classes=self._of_classes)
+            return Schema.draft(columns, values=target, classes=self._of_classes)
         if not isinstance(self.schema, Schema):
             raise ColumnTypeError("schema must be a Schema; read one with Schema.from_toml(path)")
         if (self.schema.classes is not None) != self._of_classes:
@@ -310,13 +305,16 @@ def sorted_classes(schema: Schema) -> NDArray[np.intp]:
     return np.argsort(classes if classes.dtype != object else classes.astype(str), kind="stable")
 
 
-def _refuse_missing(target: Any, name: str) -> None:
-    """Refuse targets that are no numbers, without saying where they are."""
-    if np.isnan(as_numbers(as_series(target, name), name)).any():
-        raise DataError(
-            "the target has values that are missing or no numbers; leave those records out, or "
-            "fill them in, before fitting"
-        )
+def _refuse_unusable(target: Column, *, of_classes: bool) -> None:
+    """Refuse targets from which no schema can be drafted, in scikit-learn's words."""
+    numbers = target.numbers()
+    missing = np.isnan(numbers)
+    if not of_classes and missing.all():
+        raise DataError("the target holds no numbers, so no schema can be drafted; pass a schema")
+    if isinstance(target, Numbers) or (not missing.any() and not target.is_text):
+        assert_all_finite(numbers, input_name="y")
+        if of_classes:
+            check_classification_targets(numbers)
 
 
 def check_depth(max_depth: Any) -> int:
@@ -370,7 +368,3 @@ def open_store(ledger: Any) -> LedgerStore | None:
 
 def _is_party(held: Any) -> bool:
     return isinstance(held, Party | LocalLink | ProcessLink)
-
-
-def _is_array(y: Any) -> bool:
-    return isinstance(y, np.ndarray | list | tuple)

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import DataError
-from privet.frames import as_series
 from privet.robustness.guarantees import poisoned_rows
 
 
@@ -188,8 +187,8 @@ def experiment(
 
 
 def _labels(y: Any) -> NDArray[Any]:
-    column = as_series(y, "y")
-    return column.to_numpy() if isinstance(column, nw.Series) else column
+    series = nw.from_native(y, series_only=True, pass_through=True)
+    return series.to_numpy() if isinstance(series, nw.Series) else np.asarray(y)
 
 
 def _take(X: Any, rows: NDArray[np.intp]) -> Any:

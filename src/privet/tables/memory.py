@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from privet.criteria import MAX_ROWS
 from privet.errors import DataError
-from privet.frames import Columns, as_codes, as_numbers, as_series, check_readable, target_column
 from privet.privacy import Exact, Noise, grid_counts
+from privet.reading import Columns, check_types, column_of
 from privet.schema import Numeric, Schema
 from privet.tables import _kernels
 from privet.tables.halves import Axis
@@ -57,15 +57,12 @@ class MemoryEngine:
 
     def __init__(self, table: Any, target: Any, schema: Schema) -> None:
         columns = Columns.of(table, schema)
-        if target is None:
-            target = target_column(columns, schema)
-        targets = as_series(target, schema.target)
+        targets = columns.target(schema) if target is None else column_of(target, schema.target)
         if len(targets) != len(columns):
             raise DataError("the features and the target have different numbers of rows")
         if len(columns) > MAX_ROWS:
             raise DataError(f"at most {MAX_ROWS} rows are supported")
-        for name in schema.names:
-            check_readable(columns.column(name), name)
+        check_types(columns, targets, schema)
         self._columns = columns
         self._encoded: tuple[View, NDArray[Any]] | None = None
         self._fast = _kernels.compiled(len(columns) * len(schema.names))
@@ -77,12 +74,10 @@ class MemoryEngine:
         if schema.classes is None:
             assert schema.bounds is not None
             low, high = schema.bounds
-            self._numbers = (np.clip(as_numbers(targets, schema.target), low, high) - low) / (
-                high - low
-            )
+            self._numbers = (np.clip(targets.numbers(), low, high) - low) / (high - low)
             found = np.isnan(self._numbers)
         else:
-            found = as_codes(targets, schema.classes, schema.target)
+            found = targets.codes(schema.classes)
         self._labels = found.astype(np.uint8 if self._n_classes < 256 else np.uint16)
 
     def root(self, view: View) -> Assignment:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from privet.errors import ColumnTypeError, DataError, SchemaError
-from privet.frames import Columns
+from privet.reading import Columns
 from privet.schema import Categorical, Numeric, Schema
 
 HUGE = [1, 2**53 + 1, -(2**63), 2**63 - 1]

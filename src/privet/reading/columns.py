@@ -1,0 +1,537 @@
+"""Columns of any table, read by the rules of the schema, one record at a time.
+
+pandas, polars and pyarrow tables, numpy arrays and Python lists come in; numbers (missing ones as
+NaN) and positions in a public list of values come out. The law that every reader here keeps:
+
+    reading the rows D and the rows R together gives what reading D gives, followed by what
+    reading R gives; and no exception, warning, type or message depends on a row.
+
+So a column is read by its *declared* type alone. Where there is none (lists, object columns),
+every item is read by itself (:mod:`privet.reading.values`). Errors speak of names and types, never
+of values or of how many rows there are.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from narwhals.exceptions import DuplicateError
+from numpy.typing import NDArray
+
+from privet.errors import ColumnTypeError, ColumnTypeWarning, DataError
+from privet.reading import values as one
+from privet.schema import Numeric, Schema, Value, all_numbers, value_key
+
+_BLOCK = 65_536
+
+
+class Column(ABC):
+    """One column of a table. :func:`column_of` makes it."""
+
+    #: Whether its declared type is text; False where none is declared.
+    is_text = False
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def numbers(self) -> NDArray[np.float64]:
+        """Return the values as 64-bit floats; what is missing or no number is NaN."""
+
+    @abstractmethod
+    def texts(self) -> tuple[list[str | None], NDArray[np.intp] | None]:
+        """Return texts (None: missing) and which of them each record has; None: one each."""
+
+    @abstractmethod
+    def items(self) -> list[Any]:
+        """Return the values as Python objects, for drafts of schemas."""
+
+    def codes(self, values: Sequence[Value]) -> NDArray[np.intp]:
+        """Return positions in a list of values; what is not in it gets ``len(values)``."""
+        other = len(values)
+        if all_numbers(values):
+            return _places(self.numbers(), np.array([float(value) for value in values]))
+        index: dict[Any, int] = {
+            value_key(value, numbers=False): code for code, value in enumerate(values)
+        }
+        texts, which = self.texts()
+        found = np.fromiter(
+            (index.get(text, other) for text in texts), dtype=np.intp, count=len(texts)
+        )
+        return found if which is None else found[which]
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers(Column):
+    """An array of numbers."""
+
+    array: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def numbers(self) -> NDArray[np.float64]:
+        """See :class:`Column`."""
+        with np.errstate(over="ignore"):  # of a longer float
+            return np.asarray(self.array, dtype=np.float64)
+
+    def texts(self) -> tuple[list[str | None], NDArray[np.intp] | None]:
+        """See :class:`Column`."""
+        known, which = np.unique(self.numbers(), return_inverse=True)
+        return [one.text(value) for value in known.tolist()], which.astype(np.intp)
+
+    def items(self) -> list[Any]:
+        """See :class:`Column`."""
+        found: list[Any] = self.array.tolist()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Items(Column):
+    """Python objects of no declared type."""
+
+    objects: Sequence[Any]
+    is_text: bool = False
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+    def numbers(self) -> NDArray[np.float64]:
+        """See :class:`Column`."""
+        return one.numbers(self.objects, len(self.objects))
+
+    def texts(self) -> tuple[list[str | None], NDArray[np.intp] | None]:
+        """See :class:`Column`."""
+        return [one.text(item) for item in self.objects], None
+
+    def items(self) -> list[Any]:
+        """See :class:`Column`."""
+        return list(self.objects)
+
+
+@dataclass(frozen=True, eq=False)
+class Coded(Column):
+    """Values in a list, and which of them each record has; -1: none."""
+
+    known: Column
+    which: NDArray[np.intp]
+
+    @property
+    def is_text(self) -> bool:  # type: ignore[override]
+        """See :class:`Column`."""
+        return self.known.is_text
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    def numbers(self) -> NDArray[np.float64]:
+        """See :class:`Column`."""
+        return np.append(self.known.numbers(), np.nan)[self.which]
+
+    def texts(self) -> tuple[list[str | None], NDArray[np.intp] | None]:
+        """See :class:`Column`."""
+        texts, which = self.known.texts()
+        if which is not None:
+            texts = [texts[place] for place in which.tolist()]
+        return [*texts, None], self.which
+
+    def items(self) -> list[Any]:
+        """See :class:`Column`."""
+        items = [*self.known.items(), None]
+        return [items[place] for place in self.which.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class Joined(Column):
+    """Columns one below the other: the chunks of a chunked array."""
+
+    parts: Sequence[Column]
+    is_text: bool = False
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def numbers(self) -> NDArray[np.float64]:
+        """See :class:`Column`."""
+        return np.concatenate([np.zeros(0), *(part.numbers() for part in self.parts)])
+
+    def texts(self) -> tuple[list[str | None], NDArray[np.intp] | None]:
+        """See :class:`Column`."""
+        texts: list[str | None] = []
+        places = [np.zeros(0, dtype=np.intp)]
+        for part in self.parts:
+            more, which = part.texts()
+            mine = np.arange(len(more)) if which is None else which % len(more)
+            places.append(mine + len(texts))
+            texts += more
+        return texts, np.concatenate(places)
+
+    def items(self) -> list[Any]:
+        """See :class:`Column`."""
+        return [item for part in self.parts for item in part.items()]
+
+
+def column_of(values: Any, name: str) -> Column:
+    """Open a column that is given by itself: a series, a list or an array."""
+    if isinstance(values, Column):
+        return values
+    if isinstance(values, list | tuple):
+        return Items([_alone(item) for item in values])
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return _of_arrow(values, name)
+    frame = nw.from_native(values, allow_series=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        if len(frame.columns) != 1:
+            raise DataError(f"{name} must be one column, and this is a table of several")
+        frame = frame.get_column(frame.columns[0])
+    if isinstance(frame, nw.Series):
+        return _of_series(frame, name)
+    if isinstance(frame, nw.LazyFrame):
+        raise ColumnTypeError(f"{name} is lazy: collect it first, and pass what that gives")
+    if hasattr(values, "tocsr") or hasattr(values, "toarray"):
+        raise ColumnTypeError(f"sparse {name} is not supported: pass a dense column")
+    array = _array(values, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise DataError(f"{name} must be one column, and has {array.ndim} dimensions")
+    return _of_array(array, name)
+
+
+def _alone(item: Any) -> Any:
+    """Return the item of a list that has one: a column may come as rows of one value."""
+    return item[0] if type(item) in (list, tuple) and len(item) == 1 else item
+
+
+def _array(values: Any, name: str) -> NDArray[Any]:
+    """Return what is no table of another library as an array; lists never come here."""
+    if values is None or isinstance(values, str | bytes | dict | set | int | float | complex):
+        raise ColumnTypeError(
+            f"{name} must be a pandas, polars or pyarrow object, a numpy array or a list"
+        )
+    if isinstance(values, np.ma.MaskedArray):
+        if values.dtype.kind in "biuf":
+            return np.ma.filled(values.astype(np.float64), np.nan)
+        values = np.ma.filled(values.astype(object), None)
+    try:
+        array = np.asarray(values)
+    except Exception:
+        failed = ColumnTypeError(f"{name} cannot be read as an array; pass a dataframe or a list")
+    else:
+        return array
+    raise failed
+
+
+def _of_array(array: NDArray[Any], name: str) -> Column:
+    kind = array.dtype.kind
+    if kind == "b":
+        return _truths(array)
+    if kind in "iuf":
+        return Numbers(array)
+    if kind in "OUST":
+        return Items(array.tolist(), is_text=kind in "UST")
+    if kind == "c":
+        raise DataError(f"Complex data not supported: {name} must hold real numbers or text")
+    raise _unreadable(name, array.dtype)
+
+
+def _unreadable(name: str, kind: object) -> ColumnTypeError:
+    return ColumnTypeError(
+        f"column {name!r} has type {kind}, which can be read neither as numbers nor as categories; "
+        "convert it first"
+    )
+
+
+def _of_series(series: nw.Series[Any], name: str) -> Column:
+    """Open a column of a dataframe by its declared type."""
+    native = series.to_native()
+    if isinstance(native, pa.Array | pa.ChunkedArray):
+        return _of_arrow(native, name)
+    declared = getattr(native, "dtype", None)
+    if isinstance(declared, np.dtype):
+        return _of_array(np.asarray(native), name)
+    kind = series.dtype
+    if series.implementation.is_pandas_like():
+        if hasattr(declared, "categories") and hasattr(native, "cat"):
+            known = column_of(native.cat.categories.to_series(), name)
+            return Coded(known, np.asarray(native.cat.codes, dtype=np.intp))
+        if kind == nw.Boolean:
+            truths = native.to_numpy(dtype=np.float64, na_value=np.nan)
+            return _truths(np.nan_to_num(truths, nan=-1))
+        if kind.is_float() or kind.is_integer():
+            return Numbers(native.to_numpy(dtype=np.float64, na_value=np.nan))
+    if kind in (nw.Object, nw.Unknown):
+        return Items(series.to_list())
+    try:
+        arrow = series.to_arrow()
+    except Exception:  # text that is no Unicode, objects: read them one by one
+        arrow = None
+    if arrow is not None:
+        return _of_arrow(arrow, name)
+    if kind in (nw.String, nw.Categorical) or isinstance(kind, nw.Enum):
+        return Items(series.to_list(), is_text=True)
+    if kind.is_numeric() or kind == nw.Boolean:
+        return Items(series.to_list())
+    raise _unreadable(name, kind)
+
+
+def _of_arrow(array: pa.Array | pa.ChunkedArray, name: str) -> Column:
+    """Open a column of pyarrow by its type."""
+    kind = array.type
+    if isinstance(array, pa.ChunkedArray):
+        known = _of_arrow(pa.array([], kind), name)
+        return Joined([_of_arrow(chunk, name) for chunk in array.chunks], is_text=known.is_text)
+    if pa.types.is_dictionary(kind):
+        return Coded(_of_arrow(array.dictionary, name), _indices(array))
+    if pa.types.is_boolean(kind):
+        return _truths(array.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        numbers = pc.cast(array, pa.float64(), safe=False).fill_null(np.nan)
+        return Numbers(numbers.to_numpy(zero_copy_only=False))
+    if pa.types.is_null(kind):
+        return Numbers(np.full(len(array), np.nan))
+    if pa.types.is_decimal(kind):
+        return Items(array.to_pylist())
+    for is_kind, as_bytes, is_text in _TEXTS:
+        if is_kind(kind):
+            # By bytes: a file may hold text that is no UTF-8, and one such text must not make
+            # all others unreadable.
+            coded = array.cast(as_bytes).dictionary_encode()
+            texts = [item.decode("utf-8", "replace") for item in coded.dictionary.to_pylist()]
+            return Coded(Items(texts, is_text=is_text), _indices(coded))
+    raise _unreadable(name, kind)
+
+
+#: Types of pyarrow that hold text: as which bytes they are read, and whether they say so.
+_TEXTS = (
+    (pa.types.is_string, pa.binary(), True),
+    (pa.types.is_large_string, pa.large_binary(), True),
+    (pa.types.is_string_view, pa.binary_view(), True),
+    (pa.types.is_binary, pa.binary(), False),
+    (pa.types.is_large_binary, pa.large_binary(), False),
+    (pa.types.is_binary_view, pa.binary_view(), False),
+    (pa.types.is_fixed_size_binary, pa.binary(), False),
+)
+
+
+def _indices(coded: pa.DictionaryArray) -> NDArray[np.intp]:
+    """Return which value each record has; -1: none."""
+    places = coded.indices.cast(pa.int64()).fill_null(-1)
+    return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.intp)
+
+
+def _truths(places: NDArray[Any]) -> Coded:
+    """Return a column of truth values; -1 is a missing one."""
+    return Coded(Items([False, True]), places.astype(np.intp))
+
+
+def _places(numbers: NDArray[np.float64], listed: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return where numbers stand in a list; what is not in it gets the list's length."""
+    other = len(listed)
+    order = np.argsort(listed)
+    listed = listed[order]
+    codes = np.empty(len(numbers), dtype=np.intp)
+    for start in range(0, len(numbers), _BLOCK):  # what lies between stays in the cache
+        block = slice(start, start + _BLOCK)
+        place = np.minimum(np.searchsorted(listed, numbers[block]), other - 1)
+        codes[block] = np.where(listed[place] == numbers[block], order[place], other)
+    return codes
+
+
+class Columns:
+    """The named columns of one table, read on demand. Use :meth:`of` to make one.
+
+    Attributes
+    ----------
+    names : tuple of str
+    named : bool
+        Whether the columns have names of their own (a dataframe, not an array or a list).
+    matrix : array or None
+        The whole table as one array of real numbers, if it came as one.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        rows: int,
+        source: nw.DataFrame[Any] | NDArray[Any] | list[Sequence[Any]],
+    ) -> None:
+        self.names = tuple(names)
+        self.named = isinstance(source, nw.DataFrame)
+        self._rows = rows
+        self._source = source
+        is_numbers = isinstance(source, np.ndarray) and source.dtype.kind in "fiub"
+        self.matrix: NDArray[Any] | None = source if is_numbers else None  # type: ignore[assignment]
+
+    @classmethod
+    def of(cls, table: Any, schema: Schema | None = None) -> Columns:
+        """Open a table; with a schema, check that its features are there.
+
+        An array or a list of rows has no names: its columns are taken as the schema's features, in
+        order. A row of a list that is no list, tuple or array of as many values as there are
+        columns is a record of missing values.
+        """
+        if isinstance(table, Columns):
+            return table if schema is None else table._renamed(schema)
+        if isinstance(table, list | tuple):
+            width = None if schema is None else len(schema.names)
+            rows, width = _rows_of(table, width)
+            names = schema.names if schema is not None else [f"x{j}" for j in range(width)]
+            return cls(names, len(rows), rows)
+        frame = _frame(table)
+        if frame is not None:
+            found = cls([str(name) for name in frame.columns], len(frame), frame)
+            return found if schema is None else found._renamed(schema)
+        array = _table_array(table)
+        found = cls([f"x{j}" for j in range(array.shape[1])], len(array), array)
+        return found if schema is None else found._renamed(schema)
+
+    def _renamed(self, schema: Schema) -> Columns:
+        """Check that a schema's features are there; give columns without names its names."""
+        if self.named:
+            missing = [name for name in schema.names if name not in self.names]
+            if missing:
+                raise DataError(
+                    f"the data have no column {missing[0]!r}, which the schema lists"
+                    + (f" ({len(missing)} columns are missing)" if len(missing) > 1 else "")
+                )
+            return self
+        if isinstance(self._source, list):
+            rows, _ = _rows_of(self._source, len(schema.names))
+            return Columns(schema.names, self._rows, rows)
+        if len(self.names) != len(schema.names):
+            raise DataError(
+                f"the array has {len(self.names)} columns, but the schema lists "
+                f"{len(schema.names)} features; array columns are taken in the schema's order"
+            )
+        return Columns(schema.names, self._rows, self._source)
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def column(self, name: str) -> Column:
+        """Open one column."""
+        place = self.names.index(name)
+        if isinstance(self._source, nw.DataFrame):
+            return _of_series(self._source.get_column(self._source.columns[place]), name)
+        if isinstance(self._source, list):
+            return Items([row[place] for row in self._source])
+        return _of_array(np.asarray(self._source[:, place]), name)
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """Return a column as 64-bit floats; what is missing or no number is NaN."""
+        return self.column(name).numbers()
+
+    def codes(self, name: str, values: Sequence[Value]) -> NDArray[np.intp]:
+        """Return positions in a list of values; what is not in it gets ``len(values)``."""
+        return self.column(name).codes(values)
+
+    def target(self, schema: Schema) -> Column:
+        """Open the column that the schema names as the target."""
+        if schema.target not in self.names:
+            raise DataError(
+                f"the data have no column {schema.target!r}, which the schema names as the target; "
+                "pass the target by itself, or add the column"
+            )
+        return self.column(schema.target)
+
+
+def _frame(table: Any) -> nw.DataFrame[Any] | None:
+    """Return a dataframe as narwhals sees it; None if the table is none."""
+    try:
+        frame = nw.from_native(table, pass_through=True)
+        if isinstance(frame, nw.LazyFrame):
+            raise ColumnTypeError("the table is lazy: collect it first, and pass what that gives")
+        names = [str(name) for name in frame.columns] if isinstance(frame, nw.DataFrame) else []
+    except DuplicateError:
+        names = ["", ""]
+    if len(set(names)) < len(names):
+        raise DataError("two columns have the same name; rename one")
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _table_array(table: Any) -> NDArray[Any]:
+    """Return a two-dimensional array, or say what is wrong with its shape or type."""
+    if hasattr(table, "tocsr") or hasattr(table, "toarray"):
+        raise ColumnTypeError("sparse input is not supported: pass a dense table")
+    array = _array(table, "the table")
+    if array.dtype.kind == "c":
+        raise DataError("Complex data not supported: pass real numbers")
+    if array.ndim != 2:
+        raise DataError(
+            "expected a two-dimensional array of rows and columns, got "
+            f"{array.ndim} dimension(s). Reshape your data either using array.reshape(-1, 1) "
+            "if it has a single feature or array.reshape(1, -1) if it is a single sample"
+        )
+    if array.shape[1] == 0:
+        raise DataError("0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+    return array
+
+
+def _rows_of(table: Sequence[Any], width: int | None) -> tuple[list[Sequence[Any]], int]:
+    """Return the rows of a list, those of another width as rows of missing values.
+
+    Without a schema, as many columns are taken as the longest row has, for a draft.
+    """
+    rows = [_row(item) for item in table]
+    if width is None:
+        width = max((len(row) for row in rows), default=0)
+        if not width:
+            raise DataError("expected a list of rows, each of them a list of values")
+    blank = [None] * width
+    return [row if len(row) == width else blank for row in rows], width
+
+
+def _row(item: Any) -> Sequence[Any]:
+    if isinstance(item, list | tuple):
+        return item
+    if isinstance(item, np.ndarray) and item.ndim == 1:
+        found: list[Any] = item.tolist()
+        return found
+    return ()
+
+
+def check_types(columns: Columns, target: Column, schema: Schema) -> None:
+    """Refuse columns whose declared type can hold nothing that the schema says, and warn of text.
+
+    Looks at declared types only: neither an error nor a warning depends on a value.
+    """
+    for name, feature in schema.features.items():
+        of_numbers = isinstance(feature, Numeric) or all_numbers(feature.values)
+        _warn_of_text(columns.column(name), name, of_numbers=of_numbers)
+    of_numbers = schema.classes is None or all_numbers(schema.classes)
+    _warn_of_text(target, schema.target, of_numbers=of_numbers)
+
+
+def _warn_of_text(column: Column, name: str, *, of_numbers: bool) -> None:
+    if of_numbers and column.is_text:
+        warnings.warn(
+            f"column {name!r} holds text where the schema has numbers: each value is read as a "
+            "number, and text that is no number counts as missing",
+            ColumnTypeWarning,
+            stacklevel=3,
+        )
+
+
+def feature_matrix(
+    table: Any, schema: Schema, names: Sequence[str] | None = None
+) -> NDArray[np.float64]:
+    """Return features as one array: numbers as they are, categories as positions in their list."""
+    columns = Columns.of(table, schema)
+    chosen = schema.names if names is None else names
+    matrix = np.empty((len(columns), len(chosen)))
+    for j, name in enumerate(chosen):
+        feature = schema.features[name]
+        if isinstance(feature, Numeric):
+            matrix[:, j] = columns.numbers(name)
+        else:
+            matrix[:, j] = columns.codes(name, feature.values)
+    return matrix

@@ -1,0 +1,177 @@
+"""Tables on disk: CSV (also packed by gzip) and Parquet. No message quotes what is in a file."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from math import isnan
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from privet.errors import ColumnTypeWarning, DataError
+from privet.reading.csv import MISSING, CsvFile, Dialect
+from privet.reading.values import number_of_text
+from privet.schema import Numeric, Schema, all_numbers
+
+#: Separators that a hint may name.
+_SEPARATORS = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'"}
+_TRUTH = {"true": True, "false": False}
+
+
+def read_table(
+    path: str | Path,
+    schema: Schema | None = None,
+    *,
+    target: bool = True,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    decimal: str = ".",
+) -> pa.Table:
+    """Read a CSV or Parquet file so that no record changes how another one is read.
+
+    Parameters
+    ----------
+    path : path
+        Its name ends in ``.csv``, ``.tsv`` (both also with ``.gz``) or ``.parquet``.
+    schema : Schema, optional
+        Its columns are read, as numbers or as text, and nothing else. Without a schema, all
+        columns are read, and whether one holds numbers is read off its values: for drafts.
+    target : bool, default=True
+        Whether the schema's target is among the columns.
+    separator : str, optional
+        What stands between the fields of a CSV file; a comma, or a tab for ``.tsv``, if not given.
+    encoding : str, default="utf-8"
+        Of a CSV file: ``"utf-8"``, or one of a single byte per character such as ``"latin-1"``.
+    decimal : str, default="."
+        The decimal point of a CSV file: ``"."`` or ``","``.
+
+    Returns
+    -------
+    pyarrow.Table
+        For ``fit``, ``predict`` and the like. A record that is not well-formed (docs/reading.md)
+        is a record of missing values.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"there is no file {path}")
+    columns = None
+    if schema is not None:
+        columns = [*schema.names, schema.target] if target else list(schema.names)
+    kind = path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]
+    ending = "".join(kind).lower()
+    if ending == ".parquet":
+        if (separator, encoding, decimal) != (None, "utf-8", "."):
+            raise DataError("separator, encoding and decimal are for CSV files, not for Parquet")
+        return _read_parquet(path, columns)
+    if ending not in (".csv", ".tsv", ".csv.gz", ".tsv.gz"):
+        raise DataError(
+            f"cannot tell what {path} is: name it .csv, .tsv, .csv.gz, .tsv.gz or .parquet"
+        )
+    usual = "\t" if ending.startswith(".tsv") else ","
+    dialect = Dialect(usual if separator is None else separator, encoding, decimal)
+    try:
+        return _read_csv(path, dialect, columns, schema)
+    except OSError:
+        raise DataError(f"cannot read {path}") from None
+
+
+def _read_csv(
+    path: Path, dialect: Dialect, columns: list[str] | None, schema: Schema | None
+) -> pa.Table:
+    file = CsvFile(path, dialect)
+    _check_names(path, file.names, columns, dialect)
+    chosen = list(file.names) if columns is None else columns
+    numeric = [] if schema is None else [name for name in chosen if _of_numbers(schema, name)]
+    types = {name: pa.float64() if name in numeric else pa.string() for name in chosen}
+    empty = pa.schema(list(types.items())).empty_table()
+    table = pa.concat_tables([empty, *file.blocks(chosen, numeric)])
+    return _with_types(table, dialect.decimal) if schema is None else table
+
+
+def _read_parquet(path: Path, columns: list[str] | None) -> pa.Table:
+    try:
+        names = pyarrow.parquet.read_schema(path).names
+        readable = True
+    except Exception:  # its message may quote the file
+        names, readable = [], False
+    if readable:
+        _check_names(path, names, columns)
+        try:
+            return pyarrow.parquet.ParquetFile(path).read(columns=columns)
+        except Exception:
+            readable = False
+    raise DataError(f"cannot read {path}: it is damaged, or no Parquet file")
+
+
+def _of_numbers(schema: Schema, name: str) -> bool:
+    """Tell whether the schema compares a column's values as numbers."""
+    if name == schema.target:
+        return schema.classes is None or all_numbers(schema.classes)
+    feature = schema.features[name]
+    return isinstance(feature, Numeric) or all_numbers(feature.values)
+
+
+def _check_names(
+    path: Path, names: Sequence[str], columns: list[str] | None, dialect: Dialect | None = None
+) -> None:
+    """Raise unless the names of columns, which are public, are those that are needed."""
+    if list(names) in ([], [""]):
+        raise DataError(f"{path} has no columns: it is empty, or its first line is")
+    if len(set(names)) < len(names):
+        raise DataError(f"{path} has two columns of the same name; rename one")
+    missing = [name for name in columns or () if name not in names]
+    hint = "" if dialect is None else _separator_hint(names, columns, dialect)
+    if missing:
+        raise DataError(f"{path} has no column {missing[0]!r}, which the schema lists{hint}")
+    if hint and len(names) == 1:
+        raise DataError(f"{path} has a single column{hint}")
+
+
+def _separator_hint(names: Sequence[str], columns: list[str] | None, dialect: Dialect) -> str:
+    """Say which separator the first line seems to have, if it is another one."""
+    line = dialect.separator.join(names)
+    for other, shown in _SEPARATORS.items():
+        if other == dialect.separator or other not in line:
+            continue
+        parts = [part.strip('" ') for part in line.split(other)]
+        if columns is None or set(columns) <= set(parts):
+            return (
+                f"; its fields seem to be separated by {shown}: say so by the separator "
+                "(--separator on the command line)"
+            )
+    return ""
+
+
+def _with_types(table: pa.Table, decimal: str) -> pa.Table:
+    """Read off the texts of every column what it holds: truth values, numbers or text.
+
+    For drafts of schemas, which depend on single records anyway.
+    """
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        coded = column.combine_chunks().dictionary_encode()
+        texts = [text.strip() for text in coded.dictionary.to_pylist()]
+        present = [text for text in texts if text not in MISSING]
+        if present and all(text.lower() in _TRUTH for text in present):
+            known = pa.array([_TRUTH.get(text.lower()) for text in texts], pa.bool_())
+        elif present and all(not isnan(number_of_text(text, decimal)) for text in present):
+            known = pa.array([number_of_text(text, decimal) for text in texts], pa.float64())
+        else:
+            known = pa.array([None if text in MISSING else text for text in texts], pa.string())
+            _hint_decimal(name, present, decimal)
+        columns[name] = known.take(coded.indices)
+    return pa.table(columns)
+
+
+def _hint_decimal(name: str, texts: Sequence[str], decimal: str) -> None:
+    """Warn of text that would be numbers with the other decimal point."""
+    other = "," if decimal == "." else "."
+    if texts and all(not isnan(number_of_text(text, other)) for text in texts):
+        warnings.warn(
+            f"column {name!r} looks like numbers with the decimal point {other!r}: say so by "
+            "decimal (--decimal on the command line) if it is so",
+            ColumnTypeWarning,
+            stacklevel=2,
+        )
