@@ -39,7 +39,7 @@ SCHEMA = Schema(
 )
 
 
-@pytest.fixture(params=[1 << 25, 16], ids=["whole", "blocks"])
+@pytest.fixture(params=[1 << 23, 16], ids=["whole", "blocks"])
 def block(request, monkeypatch):
     """Read files at once, and again in tiny blocks."""
     monkeypatch.setattr(reader, "_BLOCK", request.param)

@@ -47,7 +47,7 @@ from privet.reading.values import number_of_text
 
 _LF, _CR, _QUOTE = b'\n\r"'
 #: Bytes that are read at once; a block ends with a record.
-_BLOCK = 1 << 25
+_BLOCK = 1 << 23
 #: A longer record is a record of missing values: pyarrow holds no longer text.
 MAX_RECORD = 1 << 30
 #: What a packed file may unpack to: a small file must not fill the memory.
