@@ -1,7 +1,8 @@
 """A published model with the card that says what it cost, and the file that holds both.
 
-The file is JSON with a format name and a version. Reading it parses text and checks it, nothing
-more: no code, no classes, no paths are taken from it.
+The file is JSON with a format name and a version (docs/formats.md). Reading it parses text and
+checks it, nothing more: no code, no classes, no paths are taken from it. Files of older versions
+are read as well; what they do not say is taken as not known.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,19 +21,29 @@ from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
 from privet.errors import ModelFileError, SchemaError
-from privet.privacy import ADJACENCY, REPLACE_ONE_FACTOR, Budget, Cost, Ledger, as_float
+from privet.privacy import (
+    ADJACENCY,
+    REPLACE_ONE_FACTOR,
+    SEEDED,
+    Budget,
+    Cost,
+    Entry,
+    Ledger,
+    as_float,
+    read_entry,
+)
 from privet.schema import Schema
 from privet.tree import Tree
 
 FORMAT = "privet-model"
-VERSION = 1
+VERSION = 2
 #: Larger files are refused before they are parsed.
 MAX_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
 class PrivacyCard(Mapping[str, Any]):
-    """What a model cost, in machine-readable form. Also a mapping: ``dict(card)`` is plain data.
+    """What a model cost, in machine-readable form. Also a mapping; :meth:`to_dict` is plain data.
 
     Attributes
     ----------
@@ -55,7 +66,14 @@ class PrivacyCard(Mapping[str, Any]):
     notes : tuple of str
         Rules that are part of the mechanism, such as clipping, and what a guarantee rests on
         beyond the noise, such as honest parties.
-    entries : tuple of dict
+    rows_declared : bool
+        Whether the number of rows was declared to the learner as public. False if not, and if it is
+        not known, as in model files of version 1.
+    seeded : bool
+        Whether a ``random_state`` was given to the fit, so that all its noise is one stream.
+    protocol : str or None
+        How answers of several parties were put together; None if one table was asked.
+    entries : tuple of Entry
         The ledger's entries: what, where, how, how much.
     """
 
@@ -70,7 +88,10 @@ class PrivacyCard(Mapping[str, Any]):
     private: bool
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
-    entries: tuple[dict[str, Any], ...]
+    rows_declared: bool
+    seeded: bool
+    protocol: str | None
+    entries: tuple[Entry, ...]
 
     @classmethod
     def of(
@@ -78,6 +99,9 @@ class PrivacyCard(Mapping[str, Any]):
         ledger: Ledger,
         leaks: tuple[str, ...],
         *,
+        rows_declared: bool,
+        seeded: bool = False,
+        protocol: str | None = None,
         covered: bool = True,
         notes: tuple[str, ...] = (),
     ) -> PrivacyCard:
@@ -95,7 +119,10 @@ class PrivacyCard(Mapping[str, Any]):
             private=not leaks,
             warnings=leaks,
             notes=(*NOTES, *notes),
-            entries=tuple(entry.to_dict() for entry in ledger.entries),
+            rows_declared=rows_declared,
+            seeded=seeded,
+            protocol=protocol,
+            entries=ledger.entries,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,15 +130,24 @@ class PrivacyCard(Mapping[str, Any]):
         return {name: _to_json(getattr(self, name)) for name in self}
 
     @classmethod
-    def from_dict(cls, plain: Any) -> PrivacyCard:
-        """Read a card, checking every field."""
-        if not isinstance(plain, dict) or set(plain) != set(cls.__dataclass_fields__):
+    def from_dict(cls, plain: Any, version: int = VERSION) -> PrivacyCard:
+        """Read a card of a version of the format, checking every field."""
+        names = set(cls.__dataclass_fields__)
+        if version == 1:
+            names -= _NOT_IN_VERSION_1
+        if not isinstance(plain, dict) or set(plain) != names:
             raise ModelFileError("the file has no complete privacy card")
-        fields: dict[str, Any] = {}
-        for name, value in plain.items():
-            kind = cls.__dataclass_fields__[name].type
-            fields[name] = _CARD_READERS[str(kind)](value)
-        return cls(**fields)
+        held: dict[str, Any] = {name: value for name, value in plain.items() if name != "entries"}
+        if version == 1:
+            # How many rows there were may have been declared: the card does not say.
+            held |= {"rows_declared": False, "protocol": None}
+            reasons = _read_texts(plain["warnings"])
+            held["seeded"] = any(reason.startswith(SEEDED) for reason in reasons)
+        fields = {
+            name: _CARD_READERS[str(cls.__dataclass_fields__[name].type)](value)
+            for name, value in held.items()
+        }
+        return cls(**fields, entries=_read_entries(plain["entries"], version))
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.__dataclass_fields__:
@@ -124,6 +160,9 @@ class PrivacyCard(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.__dataclass_fields__)
 
+
+#: What cards of version 1 do not say.
+_NOT_IN_VERSION_1 = frozenset({"rows_declared", "seeded", "protocol"})
 
 #: What costs more than any budget.
 _NOT_COVERED = Cost(math.inf, math.inf)
@@ -216,10 +255,13 @@ class Model:
         version = plain.get("version")
         if type(version) is not int:
             raise ModelFileError("the file does not say which version of the format it has")
-        if version != VERSION:
+        if version > VERSION:
             raise ModelFileError(
-                f"this model file has version {version!s:.20}; this Privet reads version {VERSION}"
+                f"this model file was written by a newer Privet: its format has version "
+                f"{version!s:.20}, and this Privet reads versions 1 to {VERSION}; upgrade Privet"
             )
+        if version < 1:
+            raise ModelFileError("the file does not say which version of the format it has")
         if set(plain) - {"format", "version", "learner", "privacy", "schema", *_KEYS.values()}:
             raise ModelFileError("the file has fields that this version does not know")
         kinds = [kind for kind, key in _KEYS.items() if key in plain]
@@ -235,7 +277,7 @@ class Model:
             raise ModelFileError("the file's schema has a number that is too large") from error
         return cls(
             predictor=kinds[0].from_dict(plain[_KEYS[kinds[0]]], schema),
-            privacy=PrivacyCard.from_dict(plain.get("privacy")),
+            privacy=PrivacyCard.from_dict(plain.get("privacy"), version),
             learner=plain["learner"],
         )
 
@@ -278,12 +320,12 @@ def _refuse_constant(_: str) -> float:
 
 
 def _to_json(value: Any) -> Any:
+    if isinstance(value, Entry):
+        return value.to_dict()
     if isinstance(value, float) and value == float("inf"):
         return "inf"
     if isinstance(value, tuple | list):
         return [_to_json(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _to_json(item) for key, item in value.items()}
     return value
 
 
@@ -298,21 +340,19 @@ def _read_number(value: Any) -> float:
         raise ModelFileError("the privacy card has a number that is too large") from None
 
 
-def _read_count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ModelFileError("the privacy card has a count that is none")
-    return value
-
-
 def _read_text(value: Any) -> str:
     if not isinstance(value, str):
         raise ModelFileError("the privacy card has a text that is none")
     return value
 
 
+def _read_text_or_none(value: Any) -> str | None:
+    return None if value is None else _read_text(value)
+
+
 def _read_truth(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ModelFileError("the privacy card does not say whether the model is private")
+        raise ModelFileError("the privacy card has a yes or no that is neither")
     return value
 
 
@@ -322,26 +362,19 @@ def _read_texts(value: Any) -> tuple[str, ...]:
     return tuple(_read_text(item) for item in value)
 
 
-def _read_entries(value: Any) -> tuple[dict[str, Any], ...]:
-    keys = {"question", "where", "cells", "mechanism", "epsilon", "rho"}
-    if not isinstance(value, list) or any(
-        not isinstance(item, dict) or set(item) != keys for item in value
-    ):
+def _read_entries(value: Any, version: int) -> tuple[Entry, ...]:
+    if not isinstance(value, list):
         raise ModelFileError("the privacy card's ledger is damaged")
-    return tuple(
-        {
-            **{key: _read_text(item[key]) for key in ("question", "where", "mechanism")},
-            "cells": _read_count(item["cells"]),
-            **{key: _read_number(item[key]) for key in ("epsilon", "rho")},
-        }
-        for item in value
-    )
+    try:
+        return tuple(read_entry(item, version) for item in value)
+    except ValueError:
+        raise ModelFileError("the privacy card's ledger is damaged") from None
 
 
-_CARD_READERS = {
+_CARD_READERS: dict[str, Callable[[Any], Any]] = {
     "float": _read_number,
     "str": _read_text,
+    "str | None": _read_text_or_none,
     "bool": _read_truth,
     "tuple[str, ...]": _read_texts,
-    "tuple[dict[str, Any], ...]": _read_entries,
 }

@@ -25,10 +25,12 @@ from privet.audit import exact
 from privet.audit.catalogue import ONE, TWO
 from privet.learners import friedman_schuster
 from privet.privacy import (
+    Asked,
     DiscreteGaussian,
     DiscreteLaplace,
     Exact,
     PermuteAndFlip,
+    Question,
     WholeTree,
     quantiles,
 )
@@ -123,7 +125,7 @@ def test_a_stop_rule_on_exact_counts(monkeypatch):
     assert audit(model, pairs=pairs).holds
 
     def exact_counts(self, amount):
-        self._charge(self._noises(amount, l1=1, squared_l2=1), "how many records")
+        self._charge(self._noises(amount, l1=1, squared_l2=1), Question(Asked.ROW_COUNT))
         engine = wall._rooms[self._table].engine
         return engine.class_counts(wall._assignments[self]).sum(axis=1)
 

@@ -50,14 +50,14 @@ def test_options_reach_the_learner(fit, tmp_path):
     for partition in ("--partition", "--no-partition"):
         assert fit("diprime", "--rho", 0.25, partition, *options)[0] == 0
         entries = privet.load(tmp_path / "model.json").privacy.entries
-        cells[partition] = entries[0]["cells"]
-        spent = [e["epsilon"] for e in entries if e["question"] == "how many records of each class"]
+        cells[partition] = entries[0].cells
+        spent = [e.epsilon for e in entries if e.question.kind == "class-counts"]
         assert sum(spent) == pytest.approx(0.75)
     assert cells == {"--partition": 3, "--no-partition": 1}
     leaves = {}
     for error in (0.001, 0.1):
         assert fit("privatree", "--leaf-error", error, "--n-rows", 6000)[0] == 0
-        leaves[error] = privet.load(tmp_path / "model.json").privacy.entries[-1]["epsilon"]
+        leaves[error] = privet.load(tmp_path / "model.json").privacy.entries[-1].epsilon
     assert leaves[0.001] > leaves[0.1]
 
 

@@ -87,11 +87,11 @@ def test_the_ledger_never_exceeds_epsilon_and_full_trees_spend_it_exactly(
     assert card.epsilon <= card.requested_epsilon == epsilon
     if model.tree_.depth == min(max_depth, 3):
         assert card.epsilon == epsilon
-    levels = {entry["where"] for entry in card.entries}
+    levels = {entry.place for entry in card.entries}
     assert len(levels) == model.tree_.depth + 1
     depth = min(max_depth, 3)
     share = float(Fraction(epsilon) / (2 * (depth + 1)))
-    assert all(entry["epsilon"] in (share, 2 * share) for entry in card.entries)
+    assert all(entry.epsilon in (share, 2 * share) for entry in card.entries)
 
 
 @SEEDED
@@ -241,7 +241,7 @@ def test_an_empty_table_fits_and_the_answer_does_not_say_so():
     one = DiffPID3Classifier(schema=TINY).fit(pd.DataFrame({"x": [0.5]}), [1])
     assert model.privacy_.private
     assert model.privacy_.requested_epsilon == 1.0
-    assert set(model.privacy_.entries[0]) == set(one.privacy_.entries[0])
+    assert model.privacy_.entries[0].question == one.privacy_.entries[0].question
     assert len(model.predict(pd.DataFrame({"x": [0.1, 0.9]}))) == 2
     # The counts of an empty table are noise: over many fits they are not all alike.
     released = {
@@ -364,7 +364,7 @@ class TestLedgerFile:
         model = DiffPID3Classifier(epsilon=1.0, schema=schema, max_depth=1, ledger=store)
         model.fit(np.zeros((0, 1)), [])
         assert store.spent == Fraction(model.privacy_.epsilon)
-        assert store.draws[0].entries[0]["question"] == "how many records"
+        assert store.draws[0].entries[0].question.kind == "row-count"
 
     def test_a_fit_that_fails_half_way_stays_paid_in_full(self, patients, tmp_path, monkeypatch):
         store = store_for(PATIENTS, tmp_path / "ledger", 2.0)

@@ -99,14 +99,14 @@ def test_the_ledger_has_the_plan(partition):
     ).fit(X, y)
     entries = model.privacy_.entries
     each = 1.0 if partition else 0.25
-    assert [e["cells"] for e in entries][:4] == ([4, 4, 8, 8] if partition else [1, 1, 2, 2])
+    assert [e.cells for e in entries][:4] == ([4, 4, 8, 8] if partition else [1, 1, 2, 2])
     assert len(entries) == (5 if partition else 20)
-    leaf = [e["epsilon"] for e in entries if e["question"] == "how many records of each class"]
+    leaf = [e.epsilon for e in entries if e.question.kind == "class-counts"]
     assert leaf == [each / 2] * (1 if partition else 4)
     # Level 1 has 1.15 times what level 0 has; of each, two thirds choose the feature.
     levels = [each / 2 * part / 2.15 for part in (1, 1.15)]
     planned = [level * share for level in levels for share in (2 / 3, 1 / 3)]
-    asked = [e["epsilon"] for e in entries if "class" not in e["question"]]
+    asked = [e.epsilon for e in entries if e.question.kind != "class-counts"]
     assert asked == pytest.approx(planned * (1 if partition else 4))
     assert model.privacy_.epsilon == pytest.approx(1.0)
 
@@ -124,7 +124,7 @@ def test_the_number_of_trees_goes_by_rows_and_epsilon(rows, epsilon, trees):
 def test_the_rows_that_decide_how_many_trees_are_paid_for_or_declared(given, counted):
     X, y = data(300, CLASSES)
     model = DiPriMeForestClassifier(10.0, CLASSES, max_depth=2, random_state=0, **given).fit(X, y)
-    assert counted == any(e["question"] == "how many records" for e in model.privacy_.entries)
+    assert counted == any(e.question.kind == "row-count" for e in model.privacy_.entries)
     assert isinstance(model.predictor_, Tree) == counted  # 300 rows are too few for two trees
     assert model.privacy_.epsilon == pytest.approx(10.0)
 
@@ -133,7 +133,7 @@ def test_a_number_has_three_trees():
     X, y = data(300, NUMBER)
     model = DiPriMeForestRegressor(10.0, NUMBER, max_depth=2, random_state=0).fit(X, y)
     assert len(model.predictor_.trees) == 3
-    assert all(e["question"] != "how many records" for e in model.privacy_.entries)
+    assert all(e.question.kind != "row-count" for e in model.privacy_.entries)
 
 
 def test_it_learns():
@@ -299,7 +299,7 @@ def test_published_means_have_no_price_and_mark_the_model(kind, tmp_path):
     for card in (model.privacy_, load(tmp_path / "model.json").privacy):
         assert not card.private
         assert card.epsilon == card.replace_one_epsilon == card.rho == math.inf
-        assert sum(entry["epsilon"] for entry in card.entries) < 2
+        assert sum(entry.epsilon for entry in card.entries) < 2
         with pytest.raises(NoGuarantee, match="not private"):
             promise_of(card)
 

@@ -96,12 +96,12 @@ def test_a_tree_takes_as_many_rounds_as_it_has_levels():
     model = TopDownClassifier(
         200.0, MIXED, max_depth=6, min_gain=0.0, n_rows=5_000, random_state=0
     ).fit(table, y)
-    questions = [entry["question"] for entry in model.privacy_.entries]
-    levels = sum("which split" in question for question in questions)
+    questions = [entry.question.kind for entry in model.privacy_.entries]
+    levels = questions.count("split")
     assert levels <= 6 < n_tests(model.tree_)
     assert len(questions) == 2 * levels + 1
-    assert questions[:2] == ["which split (gini)", "how many records of each class"]
-    assert questions[-1] == "which class"
+    assert questions[:2] == ["split", "class-counts"]
+    assert questions[-1] == "label"
 
 
 @SEEDED
@@ -120,11 +120,11 @@ def test_a_least_weight_is_kept_and_costs_nothing_more():
     given = {"max_depth": 5, "n_rows": 4_000, "random_state": 1}
     free = TopDownClassifier(100.0, MIXED, **given).fit(table, y)
     kept = TopDownClassifier(100.0, MIXED, min_weight=0.3, **given).fit(table, y)
-    questions = [entry["question"] for entry in kept.privacy_.entries]
-    assert set(questions) == {"which split (gini)", "how many records of each class", "which class"}
+    questions = [entry.question.kind for entry in kept.privacy_.entries]
+    assert set(questions) == {"split", "class-counts", "label"}
     # A cell with less than 0.3 of the rows is not split: three at most on a level are.
     most = [
-        max(e["cells"] for e in model.privacy_.entries if "which split" in e["question"])
+        max(e.cells for e in model.privacy_.entries if e.question.kind == "split")
         for model in (free, kept)
     ]
     assert most[0] > 3 >= most[1]
@@ -234,9 +234,9 @@ def test_published_costs_what_the_ledger_says_and_warns(tmp_path, criterion):
     cost = published_cost(schema, 2_000, Fraction(1, 2), given)
     assert cost > 1
     assert model.privacy_.epsilon <= float(cost)
-    questions = [entry["question"] for entry in model.privacy_.entries]
+    questions = [entry.question.kind for entry in model.privacy_.entries]
     assert questions[0] == f"how good all splits are ({criterion})"
-    assert questions[-1] == "how many records of each class"
+    assert questions[-1] == "class-counts"
     columns = [*schema.names, "y"]
     store = LedgerStore.create(tmp_path / "ledger", Budget(1.0), columns=columns)
     with pytest.warns(PublishedCostWarning), pytest.raises(BudgetExceeded):
@@ -335,7 +335,7 @@ def test_noise_too_small_to_share_is_refused_before_anything_is_spent(rows):
 def test_automatic_depth_ends_where_noise_cannot_be_shared():
     model = TopDownClassifier(1e-3, n_rows=10**9)  # a bound: such a tree could be deeper
     model.fit(FederatedTable(make_parties(600, 1.0)))
-    paid = [e["epsilon"] for e in model.privacy_.entries if "each class" in e["question"]]
+    paid = [e.epsilon for e in model.privacy_.entries if e.question.kind == "class-counts"]
     assert min(paid) >= 1e-5
     options = model._check_parameters(MIXED)["options"]
     assert len(paid) < len(make_levels(Fraction(1, 1000), 10**9, options))

@@ -62,10 +62,10 @@ def test_it_finds_the_known_structure_and_spends_what_was_asked():
     card = model.privacy_
     assert card.private
     assert card.epsilon == 1.0
-    assert {entry["mechanism"] for entry in card.entries} == {
-        "discrete Laplace",
-        "exponential mechanism on a grid, level by level",
-        "exponential mechanism over trees",
+    assert {entry.mechanism.kind for entry in card.entries} == {
+        "discrete-laplace",
+        "quantiles",
+        "whole-tree",
     }
 
 
@@ -285,7 +285,7 @@ def test_a_wide_table_fits():
     schema = Schema({f"x{j}": Numeric(0, 1) for j in range(150)}, target="y", classes=[0, 1])
     model = PrivateTreeClassifier(epsilon=2.0, schema=schema, random_state=0).fit(x, y)
     assert np.mean(model.predict(x) == y) > 0.95
-    assert any("features" in entry["question"] for entry in model.privacy_.entries)
+    assert any(entry.question.kind == "features" for entry in model.privacy_.entries)
     assert model.privacy_.epsilon == pytest.approx(2.0)
 
 

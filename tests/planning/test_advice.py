@@ -29,7 +29,7 @@ from privet.planning import (
 )
 from privet.planning.advice import BINS, DEEPEST_APART, LABEL_ERROR, MOST_BINS
 from privet.planning.protocols import gain_slope
-from privet.privacy import Budget
+from privet.privacy import EXPONENTIAL_KINDS, Budget
 from privet.tables import Split, list_candidates
 
 
@@ -231,7 +231,7 @@ def test_the_plan_for_parties_is_what_the_learner_pays():
     model = TopDownClassifier(epsilon=8.0, max_depth=2, min_gain=0.0, n_rows=4000)
     model.fit(FederatedTable(parties))
     assert model.tree_.depth == 2
-    paid = [entry["epsilon"] for entry in model.privacy_.entries]
+    paid = [entry.epsilon for entry in model.privacy_.entries]
     pairs = zip(said.split_epsilons, said.gain_epsilons, strict=True)
     assert paid == pytest.approx([*(cost for pair in pairs for cost in pair), said.label_epsilon])
     assert sum(paid) == pytest.approx(8.0)
@@ -290,8 +290,8 @@ def test_the_plan_for_one_machine_has_the_learners_candidates_and_mechanism(numb
     assert level.protocol.split_loss == pytest.approx(exponential_loss(number, epsilon, 2.0))
     with pytest.warns(PrivacyLeakWarning):
         model.fit(np.array([[0.5] * len(features)]), [1])
-    (chosen,) = [e for e in model.privacy_.entries if e["question"].startswith("which split")]
-    assert chosen["mechanism"].startswith("exponential mechanism")
+    (chosen,) = [e for e in model.privacy_.entries if e.question.kind == "split"]
+    assert chosen.mechanism.kind in EXPONENTIAL_KINDS
 
 
 def test_plans_say_whose_trees_they_are_and_how_they_share():
@@ -394,7 +394,7 @@ class TestFlagship:
         said = make_plan(3000, 1.0, numbers=2).flagship
         assert [depth for depth, _ in said.blocks] == [3, 3]
         assert model.tree_.depth <= said.depth
-        spent = {round(entry["epsilon"], 9) for entry in model.privacy_.entries}
+        spent = {round(entry.epsilon, 9) for entry in model.privacy_.entries}
         named = {cost for _, cost in said.blocks} | {said.quantiles / 2}  # of two features
         assert spent == {round(cost, 9) for cost in named}
         assert sum(cost for _, cost in said.blocks) + said.quantiles == pytest.approx(1.0)

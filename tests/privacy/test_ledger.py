@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from privet.errors import BudgetError, BudgetExceeded
 from privet.privacy import (
+    Asked,
     Budget,
     Cost,
     DiscreteGaussian,
@@ -26,9 +27,16 @@ from privet.privacy import (
     Entry,
     Exponential,
     Ledger,
+    MechanismFacts,
+    MechanismKind,
+    Place,
+    Question,
 )
 from privet.privacy import ledger as module
 from privet.privacy.ledger import readable
+
+FAKE = MechanismFacts(MechanismKind.OTHER, text="fake")
+WHAT, FIRST, HERE = Question(Asked.ROW_COUNT), Question(Asked.LABEL), Place()
 
 #: Drawing whole programs takes time and choices; a busy machine is no reason to fail.
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -39,7 +47,7 @@ class Fake:
     """A mechanism of any cost."""
 
     cost: Cost
-    name: str = "fake"
+    facts: MechanismFacts = FAKE
 
 
 def pure(epsilon):
@@ -147,7 +155,7 @@ def test_random_questions_cost_what_the_models_say(data, budget):
                 node.own = [node.own[0] + cost.epsilon, node.own[1] + cost.rho]
             fits = root.cost(book) <= budget.limit
             try:
-                ledger.charge(scopes, mechanisms, "what", "here")
+                ledger.charge(scopes, mechanisms, WHAT, HERE)
             except BudgetExceeded:
                 event("refused")
                 assert not fits
@@ -187,7 +195,7 @@ def test_in_a_tree_the_total_is_what_the_dearest_record_paid(data):
             pool.append((scopes.divide(np.array(parents)), parts))
         else:
             each = [data.draw(epsilons) for _ in nodes]
-            ledger.charge(scopes, [Fake(Cost(e, e * 3)) for e in each], "what", "here")
+            ledger.charge(scopes, [Fake(Cost(e, e * 3)) for e in each], WHAT, HERE)
             for node, epsilon in zip(nodes, each, strict=True):
                 node.own = [node.own[0] + epsilon, node.own[1] + epsilon * 3]
         dearest = max(root.paid(record, 0) for record in root.records)
@@ -201,38 +209,38 @@ class TestComposition:
     def test_questions_to_the_same_records_add_up(self):
         ledger = Ledger(Budget(1))
         for _ in range(10):
-            ledger.charge(ledger.root, pure(Fraction(1, 10)), "a", "b")
+            ledger.charge(ledger.root, pure(Fraction(1, 10)), WHAT, HERE)
         assert ledger.total.epsilon == 1  # exactly: ten tenths of a float are not one
         assert ledger.left == 0
         with pytest.raises(BudgetExceeded):
-            ledger.charge(ledger.root, pure(Fraction(1, 10**30)), "a", "b")
+            ledger.charge(ledger.root, pure(Fraction(1, 10**30)), WHAT, HERE)
 
     def test_disjoint_parts_pay_once(self):
         ledger = Ledger(Budget(1))
         parts = ledger.root.divide(np.zeros(1000, dtype=np.intp))
-        ledger.charge(parts, pure(Fraction(1, 2)), "a", "b")
+        ledger.charge(parts, pure(Fraction(1, 2)), WHAT, HERE)
         assert ledger.total.epsilon == Fraction(1, 2)
 
     def test_only_the_dearest_part_counts(self):
         ledger = Ledger(Budget(3))
         left, right = (ledger.root.divide(np.array([0, 0])).take([i]) for i in (0, 1))
         # two divisions of the same scope: these two parts may share records
-        ledger.charge(left, pure(1), "a", "b")
-        ledger.charge(right, pure(1), "a", "b")
+        ledger.charge(left, pure(1), WHAT, HERE)
+        ledger.charge(right, pure(1), WHAT, HERE)
         assert ledger.total.epsilon == 2
         parts = ledger.root.divide(np.array([0, 0]))
-        ledger.charge(parts.take([0]), pure(Fraction(1, 2)), "a", "b")
-        ledger.charge(parts.take([1]), pure(Fraction(3, 4)), "a", "b")
+        ledger.charge(parts.take([0]), pure(Fraction(1, 2)), WHAT, HERE)
+        ledger.charge(parts.take([1]), pure(Fraction(3, 4)), WHAT, HERE)
         assert ledger.total.epsilon == Fraction(11, 4)
 
     def test_a_cheap_branch_is_free_until_it_overtakes(self):
         ledger = Ledger(Budget(1))
         parts = ledger.root.divide(np.array([0, 0]))
-        ledger.charge(parts.take([0]), pure(1), "a", "b")
+        ledger.charge(parts.take([0]), pure(1), WHAT, HERE)
         for _ in range(4):
-            ledger.charge(parts.take([1]), pure(Fraction(1, 4)), "a", "b")
+            ledger.charge(parts.take([1]), pure(Fraction(1, 4)), WHAT, HERE)
         with pytest.raises(BudgetExceeded):
-            ledger.charge(parts.take([1]), pure(Fraction(1, 4)), "a", "b")
+            ledger.charge(parts.take([1]), pure(Fraction(1, 4)), WHAT, HERE)
         assert ledger.total.epsilon == 1
 
     def test_the_two_accountants_may_disagree_on_the_dearest_part(self):
@@ -242,24 +250,24 @@ class TestComposition:
             parts, [DiscreteGaussian(1, Fraction(1, 8)), Exponential(1, Fraction(1))], "a", "b"
         )
         assert ledger.total == Cost(math.inf, Fraction(1, 8))
-        ledger.charge(parts, DiscreteLaplace(1, Fraction(1)), "a", "b")
+        ledger.charge(parts, DiscreteLaplace(1, Fraction(1)), WHAT, HERE)
         assert ledger.total == Cost(math.inf, Fraction(5, 8))
 
     def test_children_of_several_parents_at_once(self):
         ledger = Ledger(Budget(10))
         parents = ledger.root.divide(np.array([0, 0, 0])).take(np.array([2, 0]))
         children = parents.divide(np.array([1, 0, 1, 0]))  # of parents 0, 2, 0, 2
-        ledger.charge(parents, [pure(1), pure(5)], "a", "b")  # parent 2 pays 1, parent 0 pays 5
-        ledger.charge(children, [pure(1), pure(2), pure(3), pure(0)], "a", "b")
+        ledger.charge(parents, [pure(1), pure(5)], WHAT, HERE)  # parent 2 pays 1, parent 0 pays 5
+        ledger.charge(children, [pure(1), pure(2), pure(3), pure(0)], WHAT, HERE)
         assert ledger.total.epsilon == 5 + 3
 
     def test_one_mechanism_for_cells_that_have_paid_differently(self):
         ledger = Ledger(Budget(10))
         parts = ledger.root.divide(np.array([0, 0, 0]))
-        ledger.charge(parts, [pure(1), pure(4), pure(2)], "a", "b")
-        ledger.charge(parts, pure(1), "a", "b")
+        ledger.charge(parts, [pure(1), pure(4), pure(2)], WHAT, HERE)
+        ledger.charge(parts, pure(1), WHAT, HERE)
         assert ledger.total.epsilon == 5
-        ledger.charge(parts.take([0, 2]), pure(3), "a", "b")
+        ledger.charge(parts.take([0, 2]), pure(3), WHAT, HERE)
         assert ledger.total.epsilon == 6
 
 
@@ -267,38 +275,38 @@ class TestRefusals:
     def test_nothing_changes_and_smaller_questions_still_work(self):
         ledger = Ledger(Budget(1))
         parts = ledger.root.divide(np.array([0, 0]))
-        ledger.charge(parts, pure(Fraction(1, 2)), "first", "b")
+        ledger.charge(parts, pure(Fraction(1, 2)), FIRST, HERE)
         with pytest.raises(BudgetExceeded, match=r"'second'.*left: epsilon 0\.5\. Nothing"):
-            ledger.charge(parts, [pure(Fraction(1, 4)), pure(Fraction(3, 4))], "second", "b")
+            ledger.charge(parts, [pure(Fraction(1, 4)), pure(Fraction(3, 4))], WHAT, HERE)
         assert ledger.total.epsilon == Fraction(1, 2)
-        assert [entry.question for entry in ledger.entries] == ["first"]
-        ledger.charge(parts, pure(Fraction(1, 2)), "third", "b")
+        assert [entry.question for entry in ledger.entries] == [FIRST]
+        ledger.charge(parts, pure(Fraction(1, 2)), WHAT, HERE)
         assert ledger.left == 0
 
     def test_exactly_the_budget_is_allowed(self):
         for budget in (Budget(0.3), Budget(rho=0.3)):
             ledger = Ledger(budget)
-            ledger.charge(ledger.root, Fake(Cost(budget.limit, budget.limit)), "a", "b")
+            ledger.charge(ledger.root, Fake(Cost(budget.limit, budget.limit)), WHAT, HERE)
             assert ledger.left == 0
 
     def test_gaussian_noise_has_no_pure_guarantee(self):
         ledger = Ledger(Budget(100))
         with pytest.raises(BudgetExceeded):
-            ledger.charge(ledger.root, DiscreteGaussian(1, Fraction(1, 1000)), "a", "b")
+            ledger.charge(ledger.root, DiscreteGaussian(1, Fraction(1, 1000)), WHAT, HERE)
         assert ledger.total == Cost(0, 0)
 
     def test_infinite_cost_needs_an_infinite_budget(self):
         infinite = DiscreteLaplace(1, math.inf)
         finite = Ledger(Budget(10**9))
         with pytest.raises(BudgetExceeded) as refusal:
-            finite.charge(finite.root, infinite, "a", "b")
+            finite.charge(finite.root, infinite, WHAT, HERE)
         assert refusal.value.left == readable(finite.left, finite.budget) == "epsilon 1e+09"
         ledger = Ledger(Budget(math.inf))
         parts = ledger.root.divide(np.array([0, 0]))
         for _ in range(3):
-            ledger.charge(parts, infinite, "a", "b")
-            ledger.charge(ledger.root, infinite, "a", "b")
-            ledger.charge(parts.divide(np.array([0, 1, 1])), pure(1), "a", "b")
+            ledger.charge(parts, infinite, WHAT, HERE)
+            ledger.charge(ledger.root, infinite, WHAT, HERE)
+            ledger.charge(parts.divide(np.array([0, 1, 1])), pure(1), WHAT, HERE)
         assert ledger.total == Cost(math.inf, math.inf)
         assert ledger.left == math.inf
 
@@ -307,7 +315,7 @@ class TestRefusals:
         parts = ledger.root.divide(np.array([0, 0]))
         for twice in ([0, 0], [1, -1]):
             with pytest.raises(BudgetError, match="twice"):
-                ledger.charge(parts.take(np.array(twice)), pure(1), "a", "b")
+                ledger.charge(parts.take(np.array(twice)), pure(1), WHAT, HERE)
         # dividing a scope taken twice would pass one scope's parts off as disjoint
         with pytest.raises(BudgetError, match="twice"):
             parts.take(np.array([0, 0])).divide(np.array([0, 1]))
@@ -325,7 +333,7 @@ class TestRefusals:
         mine, other = Ledger(Budget(100)), Ledger(Budget(Fraction(1, 100)))
         for scopes in (other.root, other.root.divide(np.array([0, 0]))):
             with pytest.raises(BudgetError, match="another ledger"):
-                mine.charge(scopes, pure(1), "a", "b")
+                mine.charge(scopes, pure(1), WHAT, HERE)
         assert mine.total == other.total == Cost(0, 0)
         assert not mine.entries
 
@@ -338,9 +346,9 @@ class TestRefusals:
             ledger = Ledger(accountant)
             for cost in (Cost(amount, Fraction(0)), Cost(Fraction(0), amount)):
                 with pytest.raises(BudgetError, match="cost"):
-                    ledger.charge(ledger.root, Fake(cost), "a", "b")
+                    ledger.charge(ledger.root, Fake(cost), WHAT, HERE)
                 with pytest.raises(BudgetError, match="cost"):
-                    ledger.charge(ledger.root, [Fake(cost)], "a", "b")
+                    ledger.charge(ledger.root, [Fake(cost)], WHAT, HERE)
             assert ledger.total == Cost(0, 0)
 
     def test_number_of_mechanisms(self):
@@ -348,7 +356,7 @@ class TestRefusals:
         parts = ledger.root.divide(np.array([0, 0]))
         for mechanisms in ([], [pure(1)], [pure(1)] * 3):
             with pytest.raises(BudgetError, match="one for each"):
-                ledger.charge(parts, mechanisms, "a", "b")
+                ledger.charge(parts, mechanisms, WHAT, HERE)
 
 
 class TestEntries:
@@ -356,35 +364,36 @@ class TestEntries:
         ledger = Ledger(Budget(10))
         parts = ledger.root.divide(np.array([0, 0, 0]))
         laplace, twice = DiscreteLaplace(1, Fraction(1, 2)), DiscreteLaplace(1, Fraction(1))
-        ledger.charge(parts, laplace, "how many", "level 1")
-        ledger.charge(parts, [laplace, twice, laplace], "how many", "level 1")
+        ledger.charge(parts, laplace, WHAT, Place(1))
+        ledger.charge(parts, [laplace, twice, laplace], WHAT, Place(1))
+        how = MechanismFacts(MechanismKind.DISCRETE_LAPLACE, Fraction(1))
         assert ledger.entries == (
-            Entry("how many", "level 1", 3, "discrete Laplace", laplace.cost),
-            Entry("how many", "level 1", 2, "discrete Laplace", laplace.cost),
-            Entry("how many", "level 1", 1, "discrete Laplace", twice.cost),
+            Entry(WHAT, Place(1), 3, how, laplace.cost),
+            Entry(WHAT, Place(1), 2, how, laplace.cost),
+            Entry(WHAT, Place(1), 1, how, twice.cost),
         )
-        assert ledger.entries[2].to_dict() == {
-            "question": "how many",
-            "where": "level 1",
-            "cells": 1,
-            "mechanism": "discrete Laplace",
-            "epsilon": 1.0,
-            "rho": 0.5,
+        assert ledger.entries[0].to_dict() == {
+            "question": {"kind": "row-count"},
+            "place": {"level": 1, "parts": 1},
+            "cells": 3,
+            "mechanism": {"kind": "discrete-laplace", "sensitivity": "1"},
+            "epsilon": "1/2",
+            "rho": "1/8",
         }
 
     def test_no_scopes_cost_nothing_and_leave_no_entry(self):
         ledger = Ledger(Budget(1))
         nobody = ledger.root.divide(np.array([], dtype=np.intp))
         assert len(nobody) == 0
-        ledger.charge(nobody, pure(100), "a", "b")
-        ledger.charge(nobody, [], "a", "b")
-        ledger.charge(ledger.root.take(np.array([False])), pure(100), "a", "b")
+        ledger.charge(nobody, pure(100), WHAT, HERE)
+        ledger.charge(nobody, [], WHAT, HERE)
+        ledger.charge(ledger.root.take(np.array([False])), pure(100), WHAT, HERE)
         assert ledger.entries == ()
         assert ledger.total.epsilon == 0
 
     def test_entries_cannot_be_changed_from_outside(self):
         ledger = Ledger(Budget(1))
-        ledger.charge(ledger.root, pure(1), "a", "b")
+        ledger.charge(ledger.root, pure(1), WHAT, HERE)
         assert isinstance(ledger.entries, tuple)
         with pytest.raises(AttributeError):
             ledger.entries[0].cells = 0
@@ -410,7 +419,7 @@ def test_threads_that_charge_at_once_never_overdraw(monkeypatch):
         for _ in range(10):
             try:
                 scopes = ledger.root if number % 2 else parts
-                ledger.charge(scopes, pure(Fraction(1, 100)), "a", "b")
+                ledger.charge(scopes, pure(Fraction(1, 100)), WHAT, HERE)
                 done.append(number)
             except BudgetExceeded:
                 pass
@@ -427,10 +436,10 @@ def test_threads_that_charge_at_once_never_overdraw(monkeypatch):
 def test_closed_books_refuse_every_further_charge():
     ledger = Ledger(Budget(1.0))
     question = DiscreteLaplace(1, Fraction(1, 4))
-    ledger.charge(ledger.root, question, "how many", "the whole table")
+    ledger.charge(ledger.root, question, WHAT, HERE)
     ledger.close()
     with pytest.raises(BudgetExceeded, match="closed"):
-        ledger.charge(ledger.root, question, "how many", "the whole table")
+        ledger.charge(ledger.root, question, WHAT, HERE)
     assert ledger.total.epsilon == Fraction(1, 4)
     assert len(ledger.entries) == 1
 
@@ -457,5 +466,5 @@ def test_an_interrupted_charge_leaves_the_books_too_high():
             group.peak = tuple(Fragile(book) for book in group.peak)
         Fragile.left = changes
         with pytest.raises(KeyboardInterrupt):
-            ledger.charge(cells.take(np.array([0])), pure(1), "q", "w")
+            ledger.charge(cells.take(np.array([0])), pure(1), WHAT, HERE)
         assert ledger.total.epsilon >= cells._group.cost[0][0]

@@ -85,7 +85,7 @@ SCORES = [
 ]
 
 
-@pytest.mark.parametrize("mechanism", [PermuteAndFlip, Exponential], ids=lambda m: m.name)
+@pytest.mark.parametrize("mechanism", [PermuteAndFlip, Exponential], ids=lambda m: m.kind)
 class TestSelection:
     @pytest.mark.parametrize("scores", SCORES, ids=str)
     def test_follows_its_law(self, noise, fit, mechanism, scores):

@@ -102,9 +102,7 @@ def test_attribute_and_point_are_drawn_together_by_the_exponential_mechanism():
     assert p_value(epsilon) > ALARM
     assert p_value(0.6 * epsilon) < ALARM
     assert p_value(1.6 * epsilon) < ALARM
-    assert {entry.mechanism for entry in table.ledger.entries} == {
-        "exponential mechanism on a grid"
-    }
+    assert {entry.mechanism.kind for entry in table.ledger.entries} == {"grid-exponential"}
 
 
 class TestAccessLayer:

@@ -210,7 +210,7 @@ def test_in_zcdp_gains_have_gaussian_noise_and_only_one_way_to_choose():
     cells.choose_best(OFFERED, Gini(), Fraction(1, 4), how="exponential")
     cells.noisy_candidate_gains(OFFERED, Gini(), Fraction(3, 4))
     assert table.ledger.total.rho <= 1
-    assert [entry.mechanism for entry in table.ledger.entries][1:] == ["discrete Gaussian"]
+    assert [entry.mechanism.kind for entry in table.ledger.entries][1:] == ["discrete-gaussian"]
 
 
 # Report noisy max

@@ -172,7 +172,7 @@ def test_disjoint_cells_pay_once_and_paths_add_up():
 def test_zcdp_budgets_select_by_the_exponential_mechanism():
     table = PrivateTable(ROWS, LABELS, SCHEMA, Budget(rho=1.0), random_state=0)
     table.root().choose_splits(Multiway(), Max(), Fraction(1, 2), np.ones((1, 3), dtype=bool))
-    assert table.ledger.entries[0].mechanism == "exponential mechanism"
+    assert table.ledger.entries[0].mechanism.kind == "exponential"
     assert table.ledger.total.rho == Fraction(1, 2)
 
 

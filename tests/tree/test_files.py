@@ -5,6 +5,7 @@ import json
 import pickle
 from contextlib import suppress
 from dataclasses import FrozenInstanceError
+from fractions import Fraction
 
 import polars as pl
 import pytest
@@ -15,6 +16,7 @@ from numpy.testing import assert_array_equal
 import privet
 from privet.errors import ModelFileError
 from privet.model import Model, PrivacyCard
+from privet.privacy import Asked, Cost, Entry, MechanismFacts, MechanismKind, Place, Question
 from privet.schema import Categorical, Numeric, Schema
 from privet.tree import Cut, Grouping, Node, Tree
 
@@ -32,15 +34,17 @@ CARD = PrivacyCard(
     private=True,
     warnings=(),
     notes=("numbers were clipped",),
+    rows_declared=True,
+    seeded=False,
+    protocol=None,
     entries=(
-        {
-            "question": "class counts",
-            "where": "leaves",
-            "cells": 4,
-            "mechanism": "geometric",
-            "epsilon": 1.0,
-            "rho": 0.5,
-        },
+        Entry(
+            Question(Asked.CLASS_COUNTS),
+            Place(1),
+            4,
+            MechanismFacts(MechanismKind.DISCRETE_LAPLACE, Fraction(1)),
+            Cost.pure(Fraction(1)),
+        ),
     ),
 )
 SCHEMA = Schema(
@@ -213,7 +217,7 @@ DELETE = object()
 BAD_FIELDS = [
     ("format", "other", "not a Privet model"),
     ("format", DELETE, "not a Privet model"),
-    ("version", 2, "version 2"),
+    ("version", 3, "newer Privet"),
     ("version", 10**30, "version 1000"),
     ("version", "1", "which version"),
     ("version", True, "which version"),
@@ -237,7 +241,7 @@ BAD_FIELDS = [
     ("privacy.notes.0", None, "text"),
     ("privacy.entries", {}, "ledger"),
     ("privacy.entries.0", [], "ledger"),
-    ("privacy.entries.0.cells", True, "count"),
+    ("privacy.entries.0.cells", True, "ledger"),
     ("privacy.entries.0.extra", 1, "ledger"),
     ("schema", DELETE, "schema"),
     ("schema", 5, "schema"),

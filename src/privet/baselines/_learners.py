@@ -9,7 +9,7 @@ original would cost, is in ``docs/proofs/baselines.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,11 +20,13 @@ from privet.criteria import Criterion, Gini
 from privet.ensemble import Ensemble, n_scores
 from privet.learners._assembly import class_shares
 from privet.learners._growth import (
+    Chooser,
     Growth,
     Region,
     divide,
     everything,
     grow,
+    trees_below,
     trees_of,
 )
 from privet.learners._views import even_view
@@ -76,13 +78,19 @@ def learn_random_trees(
     view = even_view(table.schema, STEPS)
     each, depth = _plan(table, amount, forest, 2.0)
 
-    def choose(cells: Cells, regions: list[Region]) -> list[Split | None]:
-        del cells
-        return [_random_split(region, view, coins) for region in regions]
+    def chooser(own: list[Coins]) -> Chooser:
+        def choose(cells: Cells, regions: list[Region], trees: list[int]) -> list[Split | None]:
+            del cells
+            return [
+                _random_split(region, view, own[tree])
+                for region, tree in zip(regions, trees, strict=True)
+            ]
+
+        return choose
 
     grown = []
-    for cells in _starts(table, view, forest, coins):
-        growth = grow(cells, view, depth, choose)
+    for cells, own in _starts(table, view, forest, coins):
+        growth = grow(cells, view, depth, chooser(own))
         grown.append((growth, _leaves(table, growth, each)))
     return _forest_of(table.schema, view, grown, forest.n_estimators)
 
@@ -113,14 +121,20 @@ def learn_patil_singh(
     def enough(sizes: NDArray[np.int64], usable: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return np.asarray(sizes > (usable * values).max(axis=1) * per_value)
 
-    def split(cells: Cells, usable: NDArray[np.bool_], level: int) -> list[Split]:
-        del level
-        some = _some_features(usable, max_features, coins)
-        return cells.choose_splits(Multiway(), criterion, share, some)
+    def splitter(own: list[Coins]) -> Splitter:
+        def split(
+            cells: Cells, usable: NDArray[np.bool_], level: int, trees: list[int]
+        ) -> list[Split]:
+            del level
+            some = _some_features(usable, max_features, [own[tree] for tree in trees])
+            return cells.choose_splits(Multiway(), criterion, share, some)
+
+        return split
 
     grown = []
-    for cells in _starts(table, view, forest, coins):
-        growth, _ = _Counting(count, enough, split).grow(cells, view, depth, last=False)
+    for cells, own in _starts(table, view, forest, coins):
+        growing = _Counting(count, enough, splitter(own))
+        growth, _ = growing.grow(cells, view, depth, last=False)
         grown.append((growth, _leaves(table, growth, 2 * share)))
     return _forest_of(schema, view, grown, forest.n_estimators, vote=True)
 
@@ -153,7 +167,8 @@ def learn_fletcher_islam(
         del usable
         return np.asarray(sizes >= least)
 
-    def split(cells: Cells, usable: NDArray[np.bool_], level: int) -> list[Split]:
+    def split(cells: Cells, usable: NDArray[np.bool_], level: int, trees: list[int]) -> list[Split]:
+        del trees
         if level:
             return cells.choose_splits(Multiway(), Gini(), share, usable)
         # A root that an earlier tree has is taken again only when all have been.
@@ -166,7 +181,7 @@ def learn_fletcher_islam(
         return found
 
     grown = []
-    for cells in _starts(table, view, forest, None):
+    for cells, _ in _starts(table, view, forest, None):
         growth, counts = _Counting(count, enough, split).grow(cells, view, depth, last=True)
         growth, leaves = _pruned(growth, counts) if prune else (growth, counts[-1])
         grown.append((growth, class_shares(leaves, scale)))
@@ -187,8 +202,8 @@ def learn_bdpt(table: PrivateTable, *, amount: Amount, max_depth: int, n_bins: i
         del usable
         return np.asarray(sizes >= LEAST_TO_SPLIT)
 
-    def split(cells: Cells, usable: NDArray[np.bool_], level: int) -> list[Split]:
-        del level
+    def split(cells: Cells, usable: NDArray[np.bool_], level: int, trees: list[int]) -> list[Split]:
+        del level, trees
         return cells.choose_splits(candidates, Gini(), splitting, usable)
 
     growing = _Counting(count, enough, split)
@@ -206,14 +221,15 @@ def learn_dpgdf(
     assert forest.max_depth is not None
     splitting = amount / 2 / forest.max_depth
 
-    def choose(cells: Cells, regions: list[Region]) -> list[Split | None]:
+    def choose(cells: Cells, regions: list[Region], trees: list[int]) -> list[Split | None]:
+        del trees
         usable = _usable(regions)
         able = np.asarray(usable.any(axis=1))
         found = iter(cells.take(able).choose_splits(candidates, Gini(), splitting, usable[able]))
         return [next(found) if divisible else None for divisible in able]
 
     grown = []
-    for cells in _starts(table, view, forest, coins):
+    for cells, _ in _starts(table, view, forest, coins):
         growth = grow(cells, view, forest.max_depth, choose)
         labels = growth.leaves.choose_labels(amount / 2)
         grown.append((growth, np.eye(len(schema.classes or ()))[labels]))
@@ -258,13 +274,19 @@ def _plan(
     return amount if forest.partition else amount / trees, depth
 
 
-def _starts(table: PrivateTable, view: View, forest: Forest, coins: Coins | None) -> list[Cells]:
-    """Return the cells that trees grow from: all at once on disjoint parts, else one by one."""
+def _starts(
+    table: PrivateTable, view: View, forest: Forest, coins: Coins | None
+) -> list[tuple[Cells, list[Coins]]]:
+    """Return the cells that trees grow from, with coins for each of these trees.
+
+    All at once on disjoint parts, else one by one.
+    """
     trees = forest.n_estimators
+    own = coins.for_trees(trees) if coins else []
     if forest.partition and trees > 1:
         assert coins is not None
-        return [table.parts(trees, coins.key, view)]
-    return [table.root(view) for _ in range(trees)]
+        return [(table.parts(trees, coins.key, view), own)]
+    return [(table.root(view), own[tree : tree + 1]) for tree in range(trees)]
 
 
 # Splits
@@ -297,19 +319,25 @@ def _random_split(region: Region, view: View, coins: Coins) -> Split | None:
     return None
 
 
-def _some_features(usable: NDArray[np.bool_], most: int, coins: Coins) -> NDArray[np.bool_]:
-    """Return up to so many of the features that each cell may use, chosen by chance."""
+def _some_features(
+    usable: NDArray[np.bool_], most: int, coins: Sequence[Coins]
+) -> NDArray[np.bool_]:
+    """Return up to so many of the features that each cell may use, chosen by its tree's coins."""
     if most >= usable.shape[1]:
         return usable
     some = np.zeros_like(usable)
-    for cell, row in enumerate(usable):
-        some[cell, coins.shuffled(np.flatnonzero(row))[:most]] = True
+    for cell, (row, mine) in enumerate(zip(usable, coins, strict=True)):
+        some[cell, mine.shuffled(np.flatnonzero(row))[:most]] = True
     return some
 
 
 def _usable(regions: list[Region]) -> NDArray[np.bool_]:
     """Return which features can divide each cell."""
     return np.array([[len(codes) > 1 for codes in region] for region in regions])
+
+
+#: Buys one split per cell: see :class:`_Counting`.
+Splitter = Callable[[Cells, NDArray[np.bool_], int, list[int]], list[Split]]
 
 
 @dataclass(frozen=True)
@@ -323,12 +351,13 @@ class _Counting:
     enough : callable
         Tells by their sizes and usable features which cells are split.
     split : callable
-        Buys one split per cell, given the features that each may use, and the level.
+        Buys one split per cell, given the features that each may use, the level, and of which tree
+        each cell is.
     """
 
     count: Callable[[Cells, int], NDArray[np.int64]]
     enough: Callable[[NDArray[np.int64], NDArray[np.bool_]], NDArray[np.bool_]]
-    split: Callable[[Cells, NDArray[np.bool_], int], list[Split]]
+    split: Splitter
 
     def grow(
         self, cells: Cells, view: View, depth: int, *, last: bool
@@ -338,7 +367,7 @@ class _Counting:
         A cell that ends above the last level keeps the counts that it has.
         """
         levels: list[list[Split | None]] = []
-        regions = [everything(view)] * len(cells)
+        regions, trees = [everything(view)] * len(cells), list(range(len(cells)))
         bought = [self.count(cells, 0)]
         growing = np.ones(len(cells), dtype=bool)
         for level in range(depth):
@@ -347,10 +376,12 @@ class _Counting:
             growing[growing] = self.enough(bought[-1].sum(axis=1)[growing], usable[growing])
             if not growing.any():
                 break
-            found = iter(self.split(cells.take(growing), usable[growing], level))
+            mine = [tree for tree, grows in zip(trees, growing, strict=True) if grows]
+            found = iter(self.split(cells.take(growing), usable[growing], level, mine))
             chosen = [next(found) if grows else None for grows in growing]
             splits, cells, regions = divide(cells, view, chosen, regions)
             levels.append(splits)
+            trees = trees_below(splits, trees)
             below = [split.n_children if split else 1 for split in splits]
             growing, counts = np.repeat(growing, below), np.repeat(bought[-1], below, axis=0)
             if last or level < depth - 1:

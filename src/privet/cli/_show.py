@@ -13,7 +13,7 @@ from rich.table import Table
 
 from privet.ensemble import Ensemble
 from privet.model import PrivacyCard
-from privet.privacy import LedgerStore
+from privet.privacy import LedgerStore, mechanism_words, place_words, question_words
 from privet.tree import Tree
 
 
@@ -33,11 +33,11 @@ def card_table(card: PrivacyCard) -> Table:
         table.add_column(name, justify="right" if name in ("cells", unit) else "left")
     for entry in card.entries:
         table.add_row(
-            entry["question"],
-            entry["where"],
-            str(entry["cells"]),
-            entry["mechanism"],
-            f"{entry[unit]:.4g}",
+            escape(question_words(entry.question)),
+            escape(place_words(entry.place)),
+            str(entry.cells),
+            escape(mechanism_words(entry.mechanism)),
+            f"{entry.epsilon if unit == 'epsilon' else entry.rho:.4g}",
         )
     table.caption = (
         "Cells of one level are disjoint: a record pays in one of them. Total = dearest path."

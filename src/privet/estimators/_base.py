@@ -68,6 +68,10 @@ class PrivateEstimator(BaseEstimator):
         del schema
         return Budget(self.epsilon)
 
+    def _rows_declared(self) -> bool:
+        """Tell whether the number of rows was declared as public, so that none was counted."""
+        return getattr(self, "n_rows", None) is not None
+
     def _not_covered(self) -> str | None:
         """Return the option for whose answers no budget pays, if one is chosen."""
         return None
@@ -127,7 +131,13 @@ class PrivateEstimator(BaseEstimator):
         self.schema_ = schema
         if schema.classes is not None:
             self.classes_ = class_array(schema)[sorted_classes(schema)]
-        self.privacy_ = PrivacyCard.of(table.ledger, table.leaks, covered=table.covered)
+        self.privacy_ = PrivacyCard.of(
+            table.ledger,
+            table.leaks,
+            rows_declared=self._rows_declared(),
+            seeded=table.seeded,
+            covered=table.covered,
+        )
         self.n_features_in_ = len(schema.names)
         if columns.named:
             self.feature_names_in_ = np.array(
@@ -175,7 +185,13 @@ class PrivateEstimator(BaseEstimator):
         self.predictor_, self.schema_ = predictor, schema
         if schema.classes is not None:
             self.classes_ = class_array(schema)[sorted_classes(schema)]
-        self.privacy_ = PrivacyCard.of(table.ledger, table.leaks, notes=table.notes)
+        self.privacy_ = PrivacyCard.of(
+            table.ledger,
+            table.leaks,
+            rows_declared=self._rows_declared(),
+            protocol=table.protocol,
+            notes=table.notes,
+        )
         self.n_features_in_ = len(schema.names)
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_

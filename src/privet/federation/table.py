@@ -32,6 +32,7 @@ from privet.federation.parties import Link, LocalLink, Lost, Party, check_honest
 from privet.privacy import (
     MOST_OPTIONS,
     SMALLEST_RATE,
+    Asked,
     Budget,
     DiscreteLaplace,
     Exponential,
@@ -39,6 +40,8 @@ from privet.privacy import (
     Ledger,
     NoisyMaxShare,
     PermuteAndFlip,
+    Place,
+    Question,
     Released,
     ReportNoisyMax,
     Scopes,
@@ -308,14 +311,14 @@ class FederatedTable:
         """Return the whole table as one cell. Free."""
         view = View.of_bins(self.schema) if view is None else view
         places = dict(self._lines.ask_all("root", view, check=_is_place))
-        return FederatedCells(self, self.ledger.root, 0, view, places)
+        return FederatedCells(self, self.ledger.root, Place(), view, places)
 
     def parts(self, count: int, key: int, view: View | None = None) -> FederatedCells:
         """Return the table as disjoint parts by a hash of each record. Free."""
         view = View.of_bins(self.schema) if view is None else view
         places = dict(self._lines.ask_all("parts", count, key, view, check=_is_place))
         scopes = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
-        return FederatedCells(self, scopes, 0, view, places)
+        return FederatedCells(self, scopes, Place(parts=count), view, places)
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):
@@ -418,19 +421,24 @@ class FederatedCells:
         self,
         table: FederatedTable,
         scopes: Scopes,
-        depth: int,
+        place: Place,
         view: View,
         places: dict[str, int],
     ) -> None:
         self._table = table
         self._scopes = scopes
-        self.depth = depth
+        self._place = place
         self._view = view
         self._places = places
         finalize(self, table._lines.forget, places)
 
     def __len__(self) -> int:
         return len(self._scopes)
+
+    @property
+    def depth(self) -> int:
+        """How many times the cells were divided, from the whole table or its parts."""
+        return self._place.level or 0
 
     @property
     def schema(self) -> Schema:
@@ -442,31 +450,33 @@ class FederatedCells:
     def take(self, chosen: NDArray[Any]) -> FederatedCells:
         """Return some of the cells, by mask or by position. Free."""
         positions = np.arange(len(self))[chosen]
-        return self._derive("take", self._scopes.take(positions), self.depth, positions)
+        return self._derive("take", self._scopes.take(positions), self._place, positions)
 
     def split(self, splits: Sequence[Split]) -> FederatedCells:
         """Return the children of all cells, those of the first cell first. Free."""
         if not splits or len(splits) != len(self):
             raise ValueError("give one split for every cell")
         parents = np.repeat(np.arange(len(self)), [split.n_children for split in splits])
-        return self._derive("split", self._scopes.divide(parents), self.depth + 1, list(splits))
+        place = replace(self._place, level=self.depth + 1)
+        return self._derive("split", self._scopes.divide(parents), place, list(splits))
 
     def partition(self, by: str) -> FederatedCells:
         """Return the cells divided by a feature: one part for every code of it. Free."""
         split = Multiway().split(self.schema.names.index(by), 0, 0, self._view)
         return self.split([split] * len(self))
 
-    def _derive(self, question: str, scopes: Scopes, depth: int, *given: Any) -> FederatedCells:
+    def _derive(self, question: str, scopes: Scopes, place: Place, *given: Any) -> FederatedCells:
         answers = self._ask(question, *given, check=_is_place)
-        return FederatedCells(self._table, scopes, depth, self._view, dict(answers))
+        return FederatedCells(self._table, scopes, place, self._view, dict(answers))
 
     # Private
 
     def noisy_counts(self, amount: Amounts) -> Released:
         """Return how many records each cell has, with noise."""
+        what = Question(Asked.ROW_COUNT)
         if self._table.protocol == "secure-sum":
-            return Released(self._sum("share_counts", amount, (len(self),), "how many"))
-        self._charge([DiscreteLaplace(1, each) for each in self._amounts(amount)], "how many")
+            return Released(self._sum("share_counts", amount, (len(self),), what))
+        self._charge([DiscreteLaplace(1, each) for each in self._amounts(amount)], what)
         check = _counts_of((len(self),))
         return _total(self._ask("noisy_counts", amount, check=check))
 
@@ -483,14 +493,14 @@ class FederatedCells:
         shape = (len(self), len(self.schema.classes))
         if not len(self):
             return Released(np.zeros(shape, dtype=np.int64))
-        what = "how many records of each class"
+        what = Question(Asked.CLASS_COUNTS)
         if self._table.protocol != "secure-sum":
             self._charge([DiscreteLaplace(1, each) for each in self._amounts(amount)], what)
             return _total(self._ask("noisy_class_counts", amount, check=_counts_of(shape)))
         return Released(self._sum("share_class_counts", amount, shape, what))
 
     def _sum(
-        self, question: str, amount: Amounts, shape: tuple[int, ...], what: str
+        self, question: str, amount: Amounts, shape: tuple[int, ...], what: Question
     ) -> NDArray[np.int64]:
         """Return a sum over the parties of numbers that nobody sees, with one noise."""
         honest, lines = self._table.honest, self._table._lines
@@ -526,7 +536,8 @@ class FederatedCells:
             mechanism = NoisyMaxShare(1, exact(amount), self._table.honest)
             classes = len(self.schema.classes or ())
             shape = Shape(len(self), classes)
-            return self._vote("share_labels", (amount,), shape, mechanism, "which class")
+            asked = Question(Asked.LABEL)
+            return self._vote("share_labels", (amount,), shape, mechanism, asked)
         counts = np.asarray(self.noisy_class_counts(amount))
         return [int(place) for place in counts.argmax(axis=1)]
 
@@ -573,6 +584,7 @@ class FederatedCells:
             return []
         if self._table.protocol == "noisy-counts":
             return self._by_histograms(candidates, criterion, exact(amount), allowed)
+        what = Question(Asked.SPLIT, criterion.name)
         if self._table.protocol == "secure-sum":
             offered = list_candidates(candidates, self._view)
             classes = len(self.schema.classes or ())
@@ -583,7 +595,6 @@ class FederatedCells:
             terms, each, _ = lines.lines(classes).shape
             shape = Shape(len(self), len(offered), regions * terms, each, lines.halvings)
             asked = (candidates, lines, amount, allowed)
-            what = f"which split ({lines.name})"
             places = self._vote("share_splits", asked, shape, mechanism, what)
             return [
                 candidates.split(*offered[place], cell, self._view)
@@ -591,7 +602,7 @@ class FederatedCells:
             ]
         proposing = exact(amount) * PROPOSAL_SHARE
         how = options.get("how", "flip" if options.get("flip", True) else "exponential")
-        self._charge([_SELECTIONS[how](criterion.spread, proposing)], "which split, by each party")
+        self._charge([_SELECTIONS[how](criterion.spread, proposing)], what)
         answers = self._ask(
             question, candidates, criterion, proposing, *given, check=self._are_splits, **options
         )
@@ -621,14 +632,14 @@ class FederatedCells:
         return [split for _, split in best]
 
     def _vote(
-        self, question: str, asked: Any, shape: Shape, mechanism: NoisyMaxShare, what: str
+        self, question: str, asked: Any, shape: Shape, mechanism: NoisyMaxShare, what: Question
     ) -> list[int]:
         """Return for every cell the option with the largest noisy sum over the parties."""
         if not len(self):
             return []
         table = self._table
         while True:
-            self._charge([mechanism], f"{what}, from all parties' rows")
+            self._charge([mechanism], what)
             members, turn = table.parties, secrets.token_bytes(16)
             given = (*asked, mechanism.honest, members, turn)
             ballots = dict(self._ask(question, *given, check=_is_place))
@@ -705,11 +716,10 @@ class FederatedCells:
             return [exact(each) for each in amount]
         return [exact(amount)]
 
-    def _charge(self, mechanisms: Sequence[Any], question: str) -> None:
-        where = "the whole table" if self.depth == 0 else f"tree level {self.depth}"
+    def _charge(self, mechanisms: Sequence[Any], question: Question) -> None:
         one = mechanisms[0] if len(mechanisms) == 1 else mechanisms
         try:
-            self._table.ledger.charge(self._scopes, one, question, where)
+            self._table.ledger.charge(self._scopes, one, question, self._place)
         except BudgetExceeded as error:
             if not self._table._missed:
                 raise

@@ -2,7 +2,8 @@
 
 A forest on disjoint parts of a table is one set of cells, so that each level of all trees is one
 question. The coins that choose features are public: they come from a key that has nothing to do
-with the table, so numpy's generator is good enough for them.
+with the table, so numpy's generator is good enough for them. Every tree has coins of its own: how
+one tree grows must not decide what another one is offered.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ _LEAST = 1e-3
 
 #: The codes of every feature with which a record can get somewhere.
 Region = tuple[Sequence[int], ...]
-#: Chooses a split for every cell, given the regions, or None where none is possible.
-Chooser = Callable[[Cells, list[Region]], "list[Split | None]"]
+#: Chooses a split for every cell, or None where none is possible, given the regions, and of which
+#: tree each cell is.
+Chooser = Callable[[Cells, list[Region], list[int]], "list[Split | None]"]
 
 
 @dataclass(frozen=True)
@@ -57,15 +59,25 @@ def everything(view: View) -> Region:
 
 
 def grow(cells: Cells, view: View, depth: int, choose: Chooser) -> Growth:
-    """Grow all cells by so many levels."""
-    regions = [everything(view)] * len(cells)
+    """Grow all cells, each the root of a tree, by so many levels."""
+    regions, trees = [everything(view)] * len(cells), list(range(len(cells)))
     levels = []
     for _ in range(depth):
-        splits, cells, regions = divide(cells, view, choose(cells, regions), regions)
+        splits, cells, regions = divide(cells, view, choose(cells, regions, trees), regions)
         if not any(splits):
             break
         levels.append(splits)
+        trees = trees_below(splits, trees)
     return Growth(levels, cells)
+
+
+def trees_below(splits: Sequence[Split | None], trees: Sequence[int]) -> list[int]:
+    """Return of which tree each child is."""
+    return [
+        tree
+        for split, tree in zip(splits, trees, strict=True)
+        for _ in range(split.n_children if split else 1)
+    ]
 
 
 def divide(
@@ -76,13 +88,13 @@ def divide(
     A split of which one side cannot be reached is dropped: post-processing.
     """
     kept: list[Split | None] = []
-    below: list[Region] = []
+    found: list[Region] = []
     for split, region in zip(splits, regions, strict=True):
         parts = _below(split, region) if split else []
         kept.append(split if parts else None)
-        below += parts or [region]
+        found += parts or [region]
     stay = Split(0, (0,) * view.sizes[0])
-    return kept, cells.split([split or stay for split in kept]), below
+    return kept, cells.split([split or stay for split in kept]), found
 
 
 def _below(split: Split, region: Region) -> list[Region]:

@@ -72,7 +72,7 @@ def learn(
 ) -> Tree | Ensemble:
     """Learn a forest for at most an amount (``published``: for what :func:`published_cost` says).
 
-    ``coins`` decide the parts of the table and all public choices.
+    ``coins`` decide the parts of the table and, tree by tree, all public choices.
     """
     if None in (options.n_estimators, options.max_depth) and n_rows is None:
         counting = amount * COUNT_SHARE
@@ -88,14 +88,15 @@ def learn(
         depth = depth_of(n_rows // (trees if options.partition else 1), float(each))
     view = View.of_grid(table.schema)
     splitting = each * options.split_share
-    choose = _chooser(view, _levels(splitting, depth, options), options, coins)
+    own = coins.for_trees(trees)
     starts = (
-        [table.parts(trees, coins.key, view)]
+        [(table.parts(trees, coins.key, view), own)]
         if options.partition
-        else [table.root(view) for _ in range(trees)]
+        else [(table.root(view), [mine]) for mine in own]
     )
     grown: list[Tree] = []
-    for cells in starts:
+    for cells, mine in starts:
+        choose = _chooser(view, _levels(splitting, depth, options), options, mine)
         growth = grow(cells, view, depth, choose)
         values = _leaves(table, growth, less(each, splitting), options)
         grown += _as_trees(table.schema, growth, view, values, trees, options)
@@ -141,14 +142,19 @@ def _levels(amount: Amount, depth: int, options: Options) -> list[Amount]:
     return [amount * part / sum(parts) for part in parts]
 
 
-def _chooser(view: View, amounts: list[Amount], options: Options, coins: Coins) -> Chooser:
-    """Return what chooses the splits of a level, for an amount per level."""
+def _chooser(
+    view: View, amounts: list[Amount], options: Options, coins: Sequence[Coins]
+) -> Chooser:
+    """Return what chooses the splits of a level: an amount per level, and coins per tree."""
     flip = options.variant == "flip"
     few = 1 if options.variant == "uniform" else options.max_features
 
-    def choose(cells: Cells, regions: list[Region]) -> list[Split | None]:
+    def choose(cells: Cells, regions: list[Region], trees: list[int]) -> list[Split | None]:
         amount = amounts[cells.depth]
-        found = [axes_of(region, view, few, coins) for region in regions]
+        found = [
+            axes_of(region, view, few, coins[tree])
+            for region, tree in zip(regions, trees, strict=True)
+        ]
         able = [axes for axes in found if axes]
         if not able:
             return [None] * len(found)

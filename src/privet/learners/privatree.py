@@ -215,17 +215,20 @@ def _choose(
 ) -> list[Split]:
     """Return one split for every cell of a level."""
     everything = np.ones((len(cells), len(view.sizes)), dtype=bool)
+    # How many cuts there are may come from private quantiles. Permute-and-flip, which is for single
+    # options, costs another rho than the exponential mechanism: every fit shall cost the same.
+    flip = plan.quantile is None
     if options.split == "histogram":
         return _by_histograms(cells, candidates, view, plan)
     if options.categories != "ordered":
-        return cells.choose_splits(candidates, Gini(), plan.node, everything)
+        return cells.choose_splits(candidates, Gini(), plan.node, everything, flip=flip)
     many = [j for j, cuts in enumerate(view.cuts) if cuts is None and view.sizes[j] > FEW_CODES]
     if not many:
-        return cells.choose_splits(candidates, Gini(), plan.node, everything)
+        return cells.choose_splits(candidates, Gini(), plan.node, everything, flip=flip)
     ordering = plan.node * ORDER_SHARE
     orders = {j: _order(_histogram(cells, j, view, ordering / len(many))) for j in many}
     rest = less(plan.node, ordering)
-    return cells.choose_splits(Ordered(candidates, orders), Gini(), rest, everything)
+    return cells.choose_splits(Ordered(candidates, orders), Gini(), rest, everything, flip=flip)
 
 
 def _by_histograms(cells: Cells, candidates: Binary, view: View, plan: Plan) -> list[Split]:

@@ -155,7 +155,8 @@ def _learn_greedily(
     candidates = Binary([two_sides(sight.view, j) for j in range(len(sight.sizes))])
     each = sight.amount * (1 - GREEDY_LEAF_SHARE) / depth
 
-    def choose(cells: Cells, regions: list[Region]) -> list[Split | None]:
+    def choose(cells: Cells, regions: list[Region], trees: list[int]) -> list[Split | None]:
+        del trees
         allowed = np.ones((len(cells), len(regions[0])), dtype=bool)
         return list(cells.choose_splits(candidates, criterion, each, allowed))
 

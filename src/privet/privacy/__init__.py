@@ -22,7 +22,16 @@ from privet.privacy.budget import (
     zcdp_epsilon,
 )
 from privet.privacy.coins import Coins
-from privet.privacy.ledger import Entry, Ledger, Scopes
+from privet.privacy.entries import (
+    EXPONENTIAL_KINDS,
+    Asked,
+    Entry,
+    MechanismFacts,
+    MechanismKind,
+    Place,
+    Question,
+)
+from privet.privacy.ledger import Ledger, Scopes
 from privet.privacy.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -51,13 +60,17 @@ from privet.privacy.quantiles import (
 )
 from privet.privacy.secure_sum import Seat, check_cryptography, fingerprint, open_sum
 from privet.privacy.store import Draw, LedgerStore, Reservation
+from privet.privacy.versions import read_entry
+from privet.privacy.words import mechanism_words, place_words, question_words
 
 __all__ = [
     "ADJACENCY",
+    "EXPONENTIAL_KINDS",
     "MOST_OPTIONS",
     "REPLACE_ONE_FACTOR",
     "SEEDED",
     "SMALLEST_RATE",
+    "Asked",
     "Ballot",
     "Budget",
     "Coins",
@@ -73,10 +86,14 @@ __all__ = [
     "LaplaceShare",
     "Ledger",
     "LedgerStore",
+    "MechanismFacts",
+    "MechanismKind",
     "Noise",
     "NoisyMaxShare",
     "PermuteAndFlip",
+    "Place",
     "Quantiles",
+    "Question",
     "Released",
     "ReportNoisyMax",
     "Reservation",
@@ -98,12 +115,16 @@ __all__ = [
     "fingerprint",
     "grid_counts",
     "has_room",
+    "mechanism_words",
     "never",
     "noise_for",
     "noise_of",
     "open_sum",
     "openings",
+    "place_words",
     "private_quantiles",
+    "question_words",
+    "read_entry",
     "spread_of",
     "winners",
     "zcdp_epsilon",

@@ -1,13 +1,14 @@
 """Public choices by chance: which features a node looks at, which part of a table a record is in.
 
 Nothing private hangs on them: proofs hold for any outcome, known or not. They come from a key that
-is drawn without looking at a table, by numpy's generator.
+is drawn without looking at a table, by numpy's generator. Each tree of a forest has a generator of
+its own, so that no tree's choices depend on how another one grew.
 """
 
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +23,14 @@ class Coins:
     ----------
     key : int
         From 0 up to 2^64. Equal keys make equal choices.
+    tree : int, optional
+        Of which tree of a forest these are; see :meth:`for_trees`.
     """
 
-    def __init__(self, key: int) -> None:
+    def __init__(self, key: int, tree: int | None = None) -> None:
         self.key = key
-        self._generator = np.random.default_rng(key)
+        seed = np.random.SeedSequence(key, spawn_key=() if tree is None else (tree,))
+        self._generator = np.random.default_rng(seed)
 
     @classmethod
     def of(cls, random_state: Any) -> Coins:
@@ -38,6 +42,10 @@ class Coins:
         if isinstance(random_state, np.random.RandomState):
             return cls(int(random_state.randint(0, 2**31 - 1)))
         return cls(int(np.random.default_rng(random_state).integers(2**63)))
+
+    def for_trees(self, count: int) -> list[Self]:
+        """Return coins for every tree of a forest, with choices of their own."""
+        return [type(self)(self.key, tree) for tree in range(count)]
 
     def shuffled(self, items: Any) -> NDArray[np.intp]:
         """Return numbers, or those below a bound, in random order."""

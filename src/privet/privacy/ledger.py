@@ -17,7 +17,6 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -25,53 +24,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import BudgetError, BudgetExceeded
-from privet.privacy.budget import Amount, Budget, Cost, as_float
+from privet.privacy.budget import Amount, Budget, Cost
+from privet.privacy.entries import Entry, MechanismFacts, Place, Question
+from privet.privacy.words import question_words
 
 _ZERO = Fraction(0)
 
 
 class _Mechanism(Protocol):
     @property
-    def name(self) -> str: ...
+    def facts(self) -> MechanismFacts: ...
 
     @property
     def cost(self) -> Cost: ...
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One question as the books have it.
-
-    Attributes
-    ----------
-    question : str
-        What was asked.
-    where : str
-        Of which part of the table: a place in the tree.
-    cells : int
-        How many disjoint cells were asked at once.
-    mechanism : str
-        How the answer was made private.
-    cost : Cost
-        What each record in those cells paid.
-    """
-
-    question: str
-    where: str
-    cells: int
-    mechanism: str
-    cost: Cost
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the entry as plain data."""
-        return {
-            "question": self.question,
-            "where": self.where,
-            "cells": self.cells,
-            "mechanism": self.mechanism,
-            "epsilon": as_float(self.cost.epsilon),
-            "rho": as_float(self.cost.rho),
-        }
 
 
 class _Group:
@@ -136,12 +101,12 @@ class Ledger:
 
     Examples
     --------
-    >>> from privet.privacy.mechanisms import DiscreteLaplace
+    >>> from privet.privacy import Asked, DiscreteLaplace
     >>> ledger = Ledger(Budget(1.0))
-    >>> count = DiscreteLaplace(1, Fraction(1, 2))
-    >>> ledger.charge(ledger.root, count, "how many", "the whole table")
+    >>> how_many, count = Question(Asked.ROW_COUNT), DiscreteLaplace(1, Fraction(1, 2))
+    >>> ledger.charge(ledger.root, count, how_many, Place())
     >>> halves = ledger.root.divide(np.array([0, 0]))
-    >>> ledger.charge(halves, count, "how many", "both halves")
+    >>> ledger.charge(halves, count, how_many, Place(level=1))
     >>> float(ledger.total.epsilon)
     1.0
     """
@@ -183,8 +148,8 @@ class Ledger:
         self,
         scopes: Scopes,
         mechanisms: _Mechanism | Sequence[_Mechanism],
-        question: str,
-        where: str,
+        question: Question,
+        place: Place,
     ) -> None:
         """Write down a question, or refuse it.
 
@@ -194,8 +159,9 @@ class Ledger:
             The disjoint cells that are asked.
         mechanisms : mechanism, or one per scope
             How the answers will be made private, hence what they cost.
-        question, where : str
-            For the books.
+        question : Question
+        place : Place
+            Of which part of the table.
 
         Raises
         ------
@@ -209,14 +175,14 @@ class Ledger:
                 raise BudgetError("give one mechanism for all cells, or one for each")
             costs = [mechanism.cost for mechanism in mechanisms]
             entries = [
-                Entry(question, where, cells, name, cost)
-                for (name, cost), cells in Counter(
-                    (mechanism.name, mechanism.cost) for mechanism in mechanisms
+                Entry(question, place, cells, facts, cost)
+                for (facts, cost), cells in Counter(
+                    (mechanism.facts, mechanism.cost) for mechanism in mechanisms
                 ).items()
             ]
         else:
             costs = [mechanisms.cost] * len(scopes)
-            entries = [Entry(question, where, len(scopes), mechanisms.name, costs[0])]
+            entries = [Entry(question, place, len(scopes), mechanisms.facts, costs[0])]
         for entry in entries:
             for amount in (entry.cost.epsilon, entry.cost.rho):
                 if not amount >= 0 or (isinstance(amount, float) and amount != math.inf):
@@ -241,15 +207,16 @@ class Ledger:
             if not asked <= self.budget.limit:
                 left = readable(self.left, self.budget)
                 raise BudgetExceeded(
-                    f"the question {question!r} would bring the total above the budget "
-                    f"({self.budget}); left: {left}. Nothing was computed and nothing was spent",
+                    f"the question {question_words(question)!r} would bring the total above the "
+                    f"budget ({self.budget}); left: {left}. Nothing was computed and nothing was "
+                    "spent",
                     left=left,
                 )
             self._entries += entries
             # From the root down: whatever interrupts this leaves the books too high, not too low.
             for values, changed in reversed(changed_epsilon + changed_rho):
-                for place, value in changed.items():
-                    values[place] = value
+                for i, value in changed.items():
+                    values[i] = value
 
 
 _Update = tuple[list[Amount], dict[int, Amount]]

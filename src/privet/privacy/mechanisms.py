@@ -14,13 +14,14 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import NewType
+from typing import ClassVar, NewType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import BudgetError
 from privet.privacy.budget import Amount, Budget, Cost, exact
+from privet.privacy.entries import MechanismFacts, MechanismKind
 from privet.privacy.noise import Noise
 from privet.privacy.polya import check_rate, draw_polya, draw_shares
 
@@ -58,8 +59,6 @@ class DiscreteLaplace:
     sensitivity: Amount
     epsilon: Amount
 
-    name = "discrete Laplace"
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "sensitivity", exact(self.sensitivity, "the sensitivity"))
         object.__setattr__(self, "epsilon", exact(self.epsilon))
@@ -74,6 +73,11 @@ class DiscreteLaplace:
     def deviation(self) -> float:
         """The standard deviation of the noise (that of the continuous law: an upper bound)."""
         return math.sqrt(2) * self.scale
+
+    @property
+    def facts(self) -> MechanismFacts:
+        """What the books say of it."""
+        return MechanismFacts(MechanismKind.DISCRETE_LAPLACE, Fraction(self.sensitivity))
 
     @property
     def cost(self) -> Cost:
@@ -100,8 +104,6 @@ class DiscreteGaussian:
     squared_sensitivity: Amount
     rho: Amount
 
-    name = "discrete Gaussian"
-
     def __post_init__(self) -> None:
         squared = exact(self.squared_sensitivity, "the squared sensitivity")
         object.__setattr__(self, "squared_sensitivity", squared)
@@ -121,6 +123,11 @@ class DiscreteGaussian:
     def deviation(self) -> float:
         """The standard deviation of the noise (that of the continuous law: an upper bound)."""
         return self.scale
+
+    @property
+    def facts(self) -> MechanismFacts:
+        """What the books say of it."""
+        return MechanismFacts(MechanismKind.DISCRETE_GAUSSIAN, Fraction(self.squared_sensitivity))
 
     @property
     def cost(self) -> Cost:
@@ -150,11 +157,16 @@ class LaplaceShare:
     epsilon: Amount
     honest: int
 
-    name = "share of discrete Laplace noise"
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "sensitivity", exact(self.sensitivity, "the sensitivity"))
         _check_share(self)
+
+    @property
+    def facts(self) -> MechanismFacts:
+        """What the books say of it."""
+        return MechanismFacts(
+            MechanismKind.LAPLACE_SHARE, Fraction(self.sensitivity), honest=self.honest
+        )
 
     @property
     def cost(self) -> Cost:
@@ -196,10 +208,15 @@ class NoisyMaxShare:
     epsilon: Amount
     honest: int
 
-    name = "permute-and-flip among parties"
-
     def __post_init__(self) -> None:
         _check_share(self)
+
+    @property
+    def facts(self) -> MechanismFacts:
+        """What the books say of it."""
+        return MechanismFacts(
+            MechanismKind.NOISY_MAX_SHARE, Fraction(self.spread), honest=self.honest
+        )
 
     @property
     def cost(self) -> Cost:
@@ -295,10 +312,18 @@ class Selection:
     spread: Amount
     epsilon: Amount
 
+    #: How the books call it.
+    kind: ClassVar[MechanismKind]
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "spread", exact(self.spread, "the spread"))
         object.__setattr__(self, "epsilon", exact(self.epsilon))
         _ = self.scale
+
+    @property
+    def facts(self) -> MechanismFacts:
+        """What the books say of it."""
+        return MechanismFacts(self.kind, Fraction(self.spread))
 
     @property
     def scale(self) -> float:
@@ -310,7 +335,7 @@ class Selection:
 class PermuteAndFlip(Selection):
     """Selection that is never worse than the exponential mechanism at the same pure epsilon."""
 
-    name = "permute-and-flip"
+    kind = MechanismKind.PERMUTE_AND_FLIP
 
     @property
     def cost(self) -> Cost:
@@ -326,7 +351,7 @@ class PermuteAndFlip(Selection):
 class Exponential(Selection):
     """The exponential mechanism: costs a quarter of permute-and-flip's rho in zCDP."""
 
-    name = "exponential mechanism"
+    kind = MechanismKind.EXPONENTIAL
 
     @property
     def cost(self) -> Cost:
@@ -347,7 +372,7 @@ class GridExponential(Selection):
     see :func:`~privet.privacy.stretches.draw_stretch`.
     """
 
-    name = "exponential mechanism on a grid"
+    kind = MechanismKind.GRID_EXPONENTIAL
 
     @property
     def cost(self) -> Cost:
@@ -385,12 +410,17 @@ class TopOf(Selection):
 
     count: int
 
-    name = "exponential mechanism, repeated"
+    kind = MechanismKind.TOP_OF
 
     @property
     def scale(self) -> float:
         """``spread * count / epsilon``, rounded up."""
         return round_up(self.spread * self.count / self.epsilon)
+
+    @property
+    def facts(self) -> MechanismFacts:
+        """What the books say of it."""
+        return MechanismFacts(self.kind, Fraction(self.spread), times=self.count)
 
     @property
     def cost(self) -> Cost:
@@ -454,7 +484,10 @@ class ByLogWeights:
 class WholeTree(ByLogWeights):
     """The exponential mechanism over whole labelled trees; ``privet.tables.whole_trees`` draws."""
 
-    name = "exponential mechanism over trees"
+    @property
+    def facts(self) -> MechanismFacts:
+        """What the books say of it."""
+        return MechanismFacts(MechanismKind.WHOLE_TREE)
 
     @property
     def rate(self) -> float:
@@ -475,7 +508,7 @@ class ReportNoisyMax(Selection):
     docs/proofs/topdown.md.
     """
 
-    name = "report noisy max"
+    kind = MechanismKind.REPORT_NOISY_MAX
 
     @property
     def cost(self) -> Cost:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privet.errors import BudgetError, DataError
 from privet.privacy.budget import Amount, Cost, exact
+from privet.privacy.entries import MechanismFacts, MechanismKind
 from privet.privacy.log_weights import choose
 from privet.privacy.mechanisms import ByLogWeights, Exact, GridExponential, spread_of
 from privet.privacy.noise import Noise, SecureNoise
@@ -45,8 +46,6 @@ class Quantiles:
     parts: int
     epsilon: Amount
 
-    name = "exponential mechanism on a grid, level by level"
-
     def __post_init__(self) -> None:
         if self.parts < 2:
             raise BudgetError("quantiles divide into at least two parts")
@@ -66,6 +65,11 @@ class Quantiles:
         """
         spread = spread_of(max(left, right), monotone=False)
         return GridExponential(spread, self.epsilon / self.levels)
+
+    @property
+    def facts(self) -> MechanismFacts:
+        """What the books say of it."""
+        return MechanismFacts(MechanismKind.QUANTILES, times=self.levels)
 
     @property
     def cost(self) -> Cost:
@@ -132,12 +136,15 @@ class JointQuantiles(ByLogWeights):
 
     parts: int
 
-    name = "exponential mechanism over all cuts at once"
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 2 <= self.parts <= 32:
             raise BudgetError("quantiles that are drawn at once divide into 2 to 32 parts")
+
+    @property
+    def facts(self) -> MechanismFacts:
+        """What the books say of it."""
+        return MechanismFacts(MechanismKind.JOINT_QUANTILES)
 
     @property
     def relative_slack(self) -> Fraction:

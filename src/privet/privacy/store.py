@@ -11,6 +11,10 @@ SQLite does the locking and the durability: ``BEGIN IMMEDIATE`` makes check-and-
 processes, ``synchronous=EXTRA`` makes a commit survive a crash of the machine. The file holds
 public things only (names, amounts, times); in particular no fingerprint of the data, which would
 let anyone test a guess of the table. Whose table it is, is told by its name and its columns.
+
+A file may be damaged, or made by somebody who means harm: limits first, then every field is checked
+(docs/formats.md), and whatever is wrong is a :class:`~privet.errors.LedgerFileError`. Files of
+version 1 are read as they are; the first transaction that writes brings them to version 2.
 """
 
 from __future__ import annotations
@@ -18,34 +22,51 @@ from __future__ import annotations
 import json
 import math
 import os
+import secrets
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, NoReturn
 
 from privet.errors import BudgetError, BudgetExceeded, LedgerFileError
+from privet.privacy.amounts import read_amount, write_amount
 from privet.privacy.budget import Amount, Budget, Cost
-from privet.privacy.ledger import Entry, readable
+from privet.privacy.entries import Asked, Entry, MechanismFacts, MechanismKind, Place, Question
+from privet.privacy.ledger import readable
+from privet.privacy.versions import read_entry
 
 _APPLICATION_ID = 0x50525654  # "PRVT"
-_VERSION = 1
+_VERSION = 2
 _WAIT_SECONDS = 120.0
 
-_LAYOUT = """
-CREATE TABLE opening (
+_LAYOUT = {
+    "opening": """CREATE TABLE opening (
     version INTEGER NOT NULL, table_name TEXT, columns TEXT NOT NULL,
     epsilon TEXT, delta REAL, rho TEXT, opened REAL NOT NULL
-);
-CREATE TABLE draws (
+)""",
+    "draws": """CREATE TABLE draws (
     id INTEGER PRIMARY KEY, purpose TEXT NOT NULL, asked TEXT NOT NULL,
     reserved TEXT NOT NULL, reserved_at REAL NOT NULL,
     spent TEXT, settled_at REAL, entries TEXT
-);
-"""
+)""",
+}
+
+#: No ledger file, no value in it and no statement that made it is larger, in bytes.
+_MAX_BYTES, _MAX_VALUE, _MAX_STATEMENT = 1 << 28, 1 << 24, 1 << 16
+_MAX_DRAWS, _MAX_COLUMNS, _MAX_TEXT = 1_000_000, 1_000_000, 100_000
+#: Longer texts are cut off, or refused, when they are written.
+_WRITTEN_TEXT = 1_000
+#: Times lie between the years 1970 and 9999.
+_LAST_SECOND = 253_402_300_799.0
+#: SQLite's journal stands beside the file, by this name; file systems limit a name's bytes.
+_JOURNAL, _MAX_NAME = "-journal", 255
+#: Sums of amounts with more bits below the line than this are rounded up to such a multiple.
+_SUM_BITS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -59,7 +80,7 @@ class Draw:
     reserved_at: float
     spent: Fraction | None
     settled_at: float | None
-    entries: tuple[dict[str, object], ...]
+    entries: tuple[Entry, ...]
 
     @property
     def counted(self) -> Fraction:
@@ -124,68 +145,80 @@ class LedgerStore:
         if budget.limit == math.inf:
             raise BudgetError("the total budget of a table must be finite")
         store = cls(Path(path))
+        row = _opening_row(budget, columns, table)
+        if len(os.fsencode(store.path.name + _JOURNAL)) > _MAX_NAME:
+            raise LedgerFileError(
+                f"cannot create the ledger file: its name is too long, at most "
+                f"{_MAX_NAME - len(_JOURNAL)} bytes"
+            )
+        if os.path.lexists(store.path):
+            raise LedgerFileError(
+                f"{store.path} exists already; a table's budget is opened only once"
+            )
+        # All or nothing: made under another name, and only when it is whole and on the disk does
+        # it get its own. A link, unlike renaming, never takes the place of a file.
+        unfinished = cls(store.path.with_name(f".privet-{secrets.token_hex(8)}"))
         try:
-            os.close(os.open(store.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            os.close(os.open(unfinished.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            with unfinished._connection() as connection:
+                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                connection.execute("BEGIN IMMEDIATE")
+                for statement in _LAYOUT.values():
+                    connection.execute(statement)
+                connection.execute("INSERT INTO opening VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+                connection.execute("COMMIT")
+            os.link(unfinished.path, store.path, follow_symlinks=False)
+            _sync(store.path.parent)
         except FileExistsError:
             raise LedgerFileError(
                 f"{store.path} exists already; a table's budget is opened only once"
             ) from None
-        except OSError as error:
-            raise LedgerFileError(f"cannot create the ledger file {store.path}") from error
-        with store._connection() as connection:
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            connection.execute("BEGIN IMMEDIATE")
-            for statement in _LAYOUT.split(";")[:-1]:
-                connection.execute(statement)
-            connection.execute(
-                "INSERT INTO opening VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (
-                    _VERSION,
-                    table,
-                    json.dumps(sorted(set(columns))),
-                    None if budget.epsilon is None else str(budget.epsilon),
-                    budget.delta,
-                    None if budget.rho is None else str(budget.rho),
-                    time.time(),
-                ),
-            )
-            connection.execute("COMMIT")
+        except (OSError, LedgerFileError) as error:
+            raise LedgerFileError(
+                f"cannot create the ledger file {store.path}: its folder must exist, be writable, "
+                "have room, and be on a file system with hard links. Nothing was made"
+            ) from error
+        finally:
+            for name in (unfinished.path.name, unfinished.path.name + _JOURNAL):
+                with suppress(OSError):
+                    store.path.with_name(name).unlink()
         return store
 
     @property
     def budget(self) -> Budget:
         """The total budget of the table."""
-        with self._reading() as connection:
-            return _budget(connection)
+        with self._reading() as (_, opening):
+            return opening.budget
 
     @property
     def table(self) -> str | None:
         """The table's name, if it has one."""
-        with self._reading() as connection:
-            name: str | None = connection.execute("SELECT table_name FROM opening").fetchone()[0]
-            return name
+        with self._reading() as (_, opening):
+            return opening.table
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The table's columns."""
-        with self._reading() as connection:
-            return _columns(connection)
+        with self._reading() as (_, opening):
+            return opening.columns
 
     @property
     def draws(self) -> tuple[Draw, ...]:
         """All lines of the file, in order."""
-        with self._reading() as connection:
-            return _draws(connection)
+        with self._reading() as (connection, opening):
+            return tuple(_draws(connection, opening))
 
     @property
     def spent(self) -> Fraction:
         """What counts as spent so far, in the accountant's amounts."""
-        return sum((draw.counted for draw in self.draws), Fraction(0))
+        with self._reading() as (connection, opening):
+            return _spent(connection, opening)
 
     @property
     def left(self) -> Amount:
         """What is left for further fits, in the accountant's amounts."""
-        return self.budget.limit - self.spent
+        with self._reading() as (connection, opening):
+            return opening.budget.limit - _spent(connection, opening)
 
     def reserve(
         self,
@@ -204,14 +237,13 @@ class LedgerStore:
         LedgerFileError
             If the file belongs to another table.
         """
-        with self._reading() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            self._check_table(connection, columns, table)
-            total = _budget(connection)
+        with self._writing() as (connection, opening):
+            self._check_table(opening, columns, table)
+            total = opening.budget
             asked = total.amount(_worst_cost(budget))
-            left = total.limit - sum((draw.counted for draw in _draws(connection)), Fraction(0))
-            if asked > left:
-                connection.execute("ROLLBACK")
+            left = total.limit - _spent(connection, opening)
+            # What is written may be rounded up, and must be left all the same.
+            if asked > left or read_amount(write_amount(asked)) > left:
                 raise BudgetExceeded(
                     _refusal(budget, asked, total, left, self.path)
                     + ". Nothing was computed and nothing was spent",
@@ -219,48 +251,37 @@ class LedgerStore:
                 )
             cursor = connection.execute(
                 "INSERT INTO draws (purpose, asked, reserved, reserved_at) VALUES (?, ?, ?, ?)",
-                (purpose, str(budget), str(asked), time.time()),
+                (_writable(purpose), str(budget), write_amount(asked), time.time()),
             )
-            connection.execute("COMMIT")
             assert cursor.lastrowid is not None
             return Reservation(self, cursor.lastrowid)
 
     def _settle(self, draw: int, spent: Cost, entries: Sequence[Entry]) -> None:
-        with self._reading() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            amount = _budget(connection).amount(spent)
+        with self._writing() as (connection, opening):
+            amount = opening.budget.amount(spent)
             if not amount >= 0:
                 raise BudgetError("a fit cannot settle for less than nothing")
             row = connection.execute(
                 "SELECT reserved FROM draws WHERE id = ? AND spent IS NULL", (draw,)
             ).fetchone()
             if row is None:
-                connection.execute("ROLLBACK")
                 raise LedgerFileError(f"draw {draw} of {self.path} is settled already")
-            if not amount <= _amount(row[0]):
-                connection.execute("ROLLBACK")
+            reserved = _amount(row[0])
+            if not amount <= reserved:
                 raise BudgetError("a fit cannot settle for more than it reserved")
+            written = min(read_amount(write_amount(amount)), reserved)
             connection.execute(
                 "UPDATE draws SET spent = ?, settled_at = ?, entries = ? WHERE id = ?",
-                (
-                    str(Fraction(amount)),
-                    time.time(),
-                    json.dumps([entry.to_dict() for entry in entries]),
-                    draw,
-                ),
+                (str(written), time.time(), _entries_text(entries, spent), draw),
             )
-            connection.execute("COMMIT")
 
-    def _check_table(
-        self, connection: sqlite3.Connection, columns: Sequence[str], table: str | None
-    ) -> None:
-        named: str | None = connection.execute("SELECT table_name FROM opening").fetchone()[0]
-        if named is not None and table is not None and named != table:
+    def _check_table(self, opening: _Opening, columns: Sequence[str], table: str | None) -> None:
+        if opening.table is not None and table is not None and opening.table != table:
             raise LedgerFileError(
-                f"{self.path} is the ledger of table {named!r}, not of {table!r}; use that table's "
-                "own ledger file"
+                f"{self.path} is the ledger of table {opening.table!r}, not of {table!r}; use that "
+                "table's own ledger file"
             )
-        strange = sorted(set(columns) - set(_columns(connection)))
+        strange = sorted(set(columns) - set(opening.columns))
         if strange:
             raise LedgerFileError(
                 f"{self.path} is the ledger of another table: it has no column {strange[0]!r}; use "
@@ -268,23 +289,79 @@ class LedgerStore:
             )
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Open an existing ledger file and check that it is one."""
+    def _reading(self) -> Iterator[tuple[sqlite3.Connection, _Opening]]:
+        """Open an existing ledger file for one look at it; the file stays as it is."""
+        self._check_file()
+        with self._connection() as connection:
+            connection.execute("BEGIN")
+            yield connection, self._check_opening(connection)
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[sqlite3.Connection, _Opening]]:
+        """Open an existing ledger file for one transaction, at the current version.
+
+        Whatever is raised, nothing is changed. An older file is brought to this version by the same
+        transaction that first writes something.
+        """
+        self._check_file()
+        with self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            opening = self._check_opening(connection)
+            try:
+                if opening.version < _VERSION:
+                    opening = _upgrade(connection, opening)
+                yield connection, opening
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+    def _check_file(self) -> None:
+        """Look at the outside of the file before SQLite opens it."""
         if not self.path.is_file():
             raise LedgerFileError(
                 f"there is no ledger file {self.path}; its owner opens one with "
                 "`privet ledger FILE --create --epsilon TOTAL --schema SCHEMA`"
             )
-        with self._connection() as connection:
-            known = connection.execute("PRAGMA application_id").fetchone()[0]
-            if known != _APPLICATION_ID:
-                raise LedgerFileError(f"{self.path} is not a ledger file")
-            row = connection.execute("SELECT version FROM opening").fetchone()
-            if row is None or row[0] != _VERSION:
-                raise LedgerFileError(
-                    f"{self.path} was written by another version of Privet, or never finished"
-                )
-            yield connection
+        try:
+            with self.path.open("rb") as file:
+                head = file.read(108)
+                size = os.fstat(file.fileno()).st_size
+        except OSError as error:
+            raise LedgerFileError(f"cannot read the ledger file {self.path}") from error
+        if size > _MAX_BYTES:
+            raise LedgerFileError(
+                f"{self.path} is larger than any ledger file: at most {_MAX_BYTES >> 20} MiB"
+            )
+        # As SQLite's file format has it: without a write-ahead log, ours, and with two tables that
+        # are listed on the first page.
+        if not (
+            len(head) == 108
+            and head.startswith(b"SQLite format 3\0")
+            and head[18:20] == b"\1\1"
+            and int.from_bytes(head[68:72]) == _APPLICATION_ID
+            and head[100] == 0x0D
+            and int.from_bytes(head[103:105]) == len(_LAYOUT)
+        ):
+            raise LedgerFileError(f"{self.path} is not a ledger file, or it is damaged")
+
+    def _check_opening(self, connection: sqlite3.Connection) -> _Opening:
+        """Check that the file has our tables and nothing else, and read whose books these are."""
+        made = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+        ours = {("table", name, " ".join(sql.split())) for name, sql in _LAYOUT.items()}
+        if {(kind, name, " ".join(str(sql).split())) for kind, name, sql in made} != ours:
+            raise LedgerFileError(f"{self.path} is not a ledger file, or it is damaged")
+        versions = connection.execute("SELECT version FROM opening LIMIT 2").fetchall()
+        if len(versions) != 1 or type(versions[0][0]) is not int or versions[0][0] < 1:
+            raise LedgerFileError(f"{self.path} is damaged, or was never finished")
+        (version,) = versions[0]
+        if version > _VERSION:
+            raise LedgerFileError(
+                f"{self.path} was written by a newer Privet: its format has version {version}, and "
+                f"this Privet reads versions 1 to {_VERSION}; upgrade Privet"
+            )
+        return _opening(connection)
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -297,6 +374,11 @@ class LedgerStore:
                 timeout=_WAIT_SECONDS,
                 isolation_level=None,
             )
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _MAX_STATEMENT)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
             connection.execute("PRAGMA synchronous = EXTRA")
             yield connection
         except sqlite3.Error as error:
@@ -309,44 +391,198 @@ class LedgerStore:
                 connection.close()
 
 
-def _budget(connection: sqlite3.Connection) -> Budget:
-    epsilon, delta, rho = connection.execute("SELECT epsilon, delta, rho FROM opening").fetchone()
-    return Budget(
-        epsilon=None if epsilon is None else _amount(epsilon),
-        delta=delta,
-        rho=None if rho is None else _amount(rho),
-    )
+@dataclass(frozen=True)
+class _Opening:
+    """Whose books these are."""
+
+    version: int
+    table: str | None
+    columns: tuple[str, ...]
+    budget: Budget
 
 
-def _amount(text: object) -> Fraction:
-    try:
-        return Fraction(str(text))
-    except (ValueError, ZeroDivisionError):
-        raise LedgerFileError("the ledger file is damaged: an amount is not a number") from None
-
-
-def _columns(connection: sqlite3.Connection) -> tuple[str, ...]:
-    return tuple(json.loads(connection.execute("SELECT columns FROM opening").fetchone()[0]))
-
-
-def _draws(connection: sqlite3.Connection) -> tuple[Draw, ...]:
-    rows = connection.execute(
-        "SELECT id, purpose, asked, reserved, reserved_at, spent, settled_at, entries FROM draws "
-        "ORDER BY id"
-    ).fetchall()
-    return tuple(
-        Draw(
-            row[0],
-            row[1],
-            row[2],
-            _amount(row[3]),
-            row[4],
-            None if row[5] is None else _amount(row[5]),
-            row[6],
-            tuple(json.loads(row[7])) if row[7] else (),
+def _opening_row(budget: Budget, columns: Sequence[str], table: str | None) -> tuple[Any, ...]:
+    """Return what the books are opened with, or say what cannot be written."""
+    names = sorted(set(columns))
+    text = json.dumps(names)
+    if len(text) > _MAX_VALUE // 2 or len(names) > _MAX_COLUMNS:
+        raise LedgerFileError("a ledger file cannot hold the names of so many columns")
+    if any(len(name) > _WRITTEN_TEXT for name in (*names, table or "")):
+        raise LedgerFileError(
+            f"a ledger file cannot hold a name of more than {_WRITTEN_TEXT} characters"
         )
-        for row in rows
+    if table is not None and table != _writable(table):
+        raise LedgerFileError("the table's name has characters that cannot be written as text")
+    amounts = []
+    for amount in (budget.epsilon, budget.rho):
+        written = None if amount is None else write_amount(amount)
+        try:
+            same = written is None or read_amount(written) == amount
+        except ValueError:
+            same = False
+        if not same:  # too large to be read again, or rounded: nobody needs such a total
+            raise BudgetError("the total budget must be a number of at most 300 digits")
+        amounts.append(written)
+    return (_VERSION, table, text, amounts[0], budget.delta, amounts[1], time.time())
+
+
+def _opening(connection: sqlite3.Connection) -> _Opening:
+    version, table, columns, epsilon, delta, rho, opened = connection.execute(
+        "SELECT version, table_name, columns, epsilon, delta, rho, opened FROM opening"
+    ).fetchone()
+    names = _list(columns)
+    if (
+        len(names) > _MAX_COLUMNS
+        or not all(isinstance(name, str) and len(name) <= _MAX_TEXT for name in names)
+        or len(set(names)) < len(names)
+    ):
+        _damaged("its columns are no names")
+    _time(opened)
+    if delta is not None and not (type(delta) is float and 0 < delta < 1):
+        _damaged("its delta is none")
+    try:
+        budget = Budget(
+            epsilon=None if epsilon is None else _amount(epsilon),
+            delta=delta,
+            rho=None if rho is None else _amount(rho),
+        )
+    except BudgetError:
+        _damaged("its total budget is none")
+    return _Opening(version, None if table is None else _text(table), tuple(names), budget)
+
+
+def _draws(
+    connection: sqlite3.Connection, opening: _Opening, *, with_entries: bool = True
+) -> Iterator[Draw]:
+    """Yield the lines of a file, each of them checked, with their entries or without."""
+    rows = connection.execute(
+        "SELECT id, purpose, asked, reserved, reserved_at, spent, settled_at, "
+        "CASE WHEN ? THEN entries END FROM draws ORDER BY id",
+        (with_entries,),
     )
+    last = 0
+    for number, (
+        id_,
+        purpose,
+        asked,
+        reserved,
+        reserved_at,
+        spent,
+        settled_at,
+        entries,
+    ) in enumerate(rows, start=1):
+        # In a damaged file the same page may be found again and again.
+        if type(id_) is not int or id_ <= last or number > _MAX_DRAWS:
+            _damaged("its draws are not in order, or too many")
+        last = id_
+        if (spent is None) != (settled_at is None) or (spent is None and entries is not None):
+            _damaged("a draw is half settled")
+        draw = Draw(
+            id_,
+            _text(purpose),
+            _text(asked),
+            _amount(reserved),
+            _time(reserved_at),
+            None if spent is None else _amount(spent),
+            None if settled_at is None else _time(settled_at),
+            () if entries is None else _entries(entries, opening.version),
+        )
+        if draw.spent is not None and draw.spent > draw.reserved:
+            _damaged("a draw has spent more than it reserved")
+        yield draw
+
+
+def _spent(connection: sqlite3.Connection, opening: _Opening) -> Fraction:
+    """Return what all draws count: exactly, unless that takes an absurd number of digits."""
+    total = Fraction(0)
+    for draw in _draws(connection, opening, with_entries=False):
+        total += draw.counted
+        if total.denominator.bit_length() > _SUM_BITS:
+            total = Fraction(math.ceil(total * 2**_SUM_BITS), 2**_SUM_BITS)
+    if total > opening.budget.limit:
+        _damaged("more was spent than there is")
+    return total
+
+
+def _upgrade(connection: sqlite3.Connection, opening: _Opening) -> _Opening:
+    """Write the entries of version 1 as data; amounts stay as they are, to the letter."""
+    settled = [draw for draw in _draws(connection, opening) if draw.spent is not None]
+    for draw in settled:
+        assert draw.spent is not None
+        cost = Cost(math.inf, math.inf)  # for entries that are too many, of which nothing is known
+        connection.execute(
+            "UPDATE draws SET entries = ? WHERE id = ?",
+            (_entries_text(draw.entries, cost), draw.id),
+        )
+    connection.execute("UPDATE opening SET version = ?", (_VERSION,))
+    return _opening(connection)
+
+
+def _entries(text: Any, version: int) -> tuple[Entry, ...]:
+    try:
+        return tuple(read_entry(item, version) for item in _list(text))
+    except ValueError:
+        _damaged("an entry of a draw is none")
+
+
+def _entries_text(entries: Sequence[Entry], spent: Cost) -> str:
+    text = json.dumps([entry.to_dict() for entry in entries])
+    if len(text) <= _MAX_VALUE // 2:
+        return text
+    # Nothing that we know asks so much. The amount matters, and it is written elsewhere.
+    many = Question(Asked.OTHER, text=f"{len(entries)} questions, too many to list")
+    how = MechanismFacts(MechanismKind.OTHER, text="several")
+    return json.dumps([Entry(many, Place(), 1, how, spent).to_dict()])
+
+
+def _damaged(how: str) -> NoReturn:
+    raise LedgerFileError(
+        f"the ledger file is damaged: {how}; put a copy in its place that is whole, and up to date"
+    )
+
+
+def _list(text: Any) -> list[Any]:
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list):
+        _damaged("a list is none")
+    return found
+
+
+def _amount(text: Any) -> Fraction:
+    try:
+        return read_amount(text)
+    except ValueError:
+        _damaged("an amount is no fraction")
+
+
+def _time(value: Any) -> float:
+    if type(value) is not float or not 0 <= value <= _LAST_SECOND:
+        _damaged("a time is none")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > _MAX_TEXT:
+        _damaged("a text is none, or too long")
+    return value
+
+
+def _writable(text: str) -> str:
+    """Return a text that can be written: cut off, and without halves of characters."""
+    return text[:_WRITTEN_TEXT].encode("utf-8", "replace").decode("utf-8")
+
+
+def _sync(folder: Path) -> None:
+    """Wait until the disk has a folder's new name, where folders can be opened."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _worst_cost(budget: Budget) -> Cost:

@@ -14,12 +14,22 @@ from typing import Any
 
 from privet.errors import BudgetError, PrivetError
 from privet.model import Model, PrivacyCard
-from privet.privacy import Budget, exact
+from privet.privacy import (
+    EXPONENTIAL_KINDS,
+    Asked,
+    Budget,
+    Entry,
+    MechanismKind,
+    Place,
+    Question,
+    exact,
+)
 
-#: Learners all of whose questions have the same share of epsilon, by public parameters alone.
+#: Learners that first count the records, with a share of epsilon that is public; no question that
+#: follows has more than twice that share.
 _EQUAL_SHARES = ("sulq", "diffpid3", "diffpc45")
-_NOISE = "discrete Laplace"
-_COUNT = "how many records"
+#: Learners all of whose fits ask the same questions at the same price, if the rows were declared.
+_ONE_PLAN = ("tree", "privatree")
 #: Cards hold doubles: whatever was lost by rounding is added again.
 _UP = 1 + 1e-12
 
@@ -164,19 +174,45 @@ def _of_card(card: PrivacyCard, learner: str | None, *, same_plan: bool) -> Prom
 def _rho_of_every_plan(
     card: PrivacyCard, learner: str | None, epsilon: float, spent: float
 ) -> float:
-    """Return a rho that no fit with this budget and these parameters exceeds."""
-    entries = card.entries
+    """Return a rho that no fit with this budget and these parameters exceeds.
+
+    By data alone; whatever is not known leaves what every epsilon implies.
+    """
+    at_most = epsilon**2 / 2
+    # Of parties, how many propose which split, and who leaves, decides what is asked.
+    if learner in _ONE_PLAN and card.rows_declared and card.protocol is None:
+        return spent
     if learner == "tree":
-        noise = {e["question"]: e["epsilon"] for e in entries if e["mechanism"] == _NOISE}
-        if _COUNT not in noise:
-            return spent  # the number of rows was declared: every fit has the same plan
-        # The shares of the noise are fixed; the rest goes to exponential mechanisms, however the
-        # plan divides it, and squares add up to less than the square of the sum.
-        rest = max(epsilon - sum(noise.values()), 0.0)
-        return float(sum(share**2 for share in noise.values()) / 2 + rest**2 / 8)
-    if learner == "privatree" and all(entry["question"] != _COUNT for entry in entries):
-        return spent  # its depth is fixed: every fit asks the same questions at the same price
-    if learner in _EQUAL_SHARES and entries:
-        # Shares add up to at most epsilon on every path, and none is larger than the largest.
-        return float(epsilon * max(entry["epsilon"] for entry in entries) / 2)
-    return epsilon**2 / 2
+        return _rho_of_drawn_trees(card, epsilon) or at_most
+    if learner in _EQUAL_SHARES:
+        first = [e.epsilon for e in card.entries[:1] if _is_count_of_all(e)]
+        # Shares add up to at most epsilon on every path, and none is above twice the first.
+        return epsilon * first[0] if first else at_most
+    return at_most
+
+
+def _rho_of_drawn_trees(card: PrivacyCard, epsilon: float) -> float | None:
+    """Return the rho of all plans that begin with a count of rows; None if it is not known.
+
+    The shares of the noise are fixed: a count of all rows, and class counts of the leaves. The rest
+    goes to exponential mechanisms, however the plan divides it, and squares add up to less than
+    the square of the sum.
+    """
+    noise: dict[Question, float] = {}
+    for entry in card.entries:
+        if entry.mechanism.kind in EXPONENTIAL_KINDS:
+            continue
+        if entry.mechanism.kind is not MechanismKind.DISCRETE_LAPLACE or not (
+            _is_count_of_all(entry) or entry.question.kind is Asked.CLASS_COUNTS
+        ):
+            return None
+        if noise.setdefault(entry.question, entry.epsilon) != entry.epsilon:
+            return None
+    if Question(Asked.ROW_COUNT) not in noise:
+        return None
+    rest = max(epsilon - sum(noise.values()), 0.0)
+    return sum(share**2 for share in noise.values()) / 2 + rest**2 / 8
+
+
+def _is_count_of_all(entry: Entry) -> bool:
+    return (entry.question.kind, entry.place) == (Asked.ROW_COUNT, Place())

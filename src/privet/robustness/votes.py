@@ -15,11 +15,8 @@ from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
 from privet.model import Model, PrivacyCard, class_array
-from privet.privacy import SEEDED
+from privet.privacy import Asked
 from privet.robustness.promises import NoGuarantee
-
-#: How a card calls questions to whole trees, and a count of rows.
-_TOP, _COUNT = "the whole table", "how many records"
 
 
 def safe_rows(votes: Any, *, closed: bool = True) -> NDArray[np.int64]:
@@ -166,24 +163,30 @@ def forest_votes(forest: Any, table: Any) -> NDArray[np.int64]:
 
 def _check_independent(model: Ensemble, card: PrivacyCard) -> None:
     """Refuse a forest in which a row may change a tree that it is not in."""
-    if any(reason.startswith(SEEDED) for reason in card.warnings):
+    if card.seeded:
         raise NoGuarantee(
             "random_state was given: all trees share one stream of noise, so one row may change "
             "every tree; leave it out"
         )
+    if card.protocol is not None:
+        raise NoGuarantee("votes are certified for forests of one table, not of several parties")
     if model.schema.drafted:
         raise NoGuarantee(
             "the schema was drafted from the rows, so one row may change every tree; write a schema"
         )
-    at_top = [entry for entry in card.entries if entry["where"] == _TOP]
-    if any(entry["question"] == _COUNT and entry["cells"] == 1 for entry in at_top):
+    places = [entry.place for entry in card.entries]
+    if any(e.question.kind is Asked.ROW_COUNT and e.place.parts == 1 for e in card.entries):
         raise NoGuarantee(
             "how many trees there are, or how deep, came from a count of all rows, so one row may "
             "change every tree; give n_estimators and max_depth, or n_rows"
         )
-    # Trees on parts are asked together, those on all rows one by one.
-    if not at_top or any(entry["cells"] != len(model.trees) for entry in at_top):
+    if not places or any(place.parts not in (len(model.trees), None) for place in places):
         raise NoGuarantee("votes are safe only if every tree has its own rows: partition=True")
+    if any(place.parts is None for place in places):
+        raise NoGuarantee(
+            "the model's file has version 1: the trees of its forest shared their public coins, so "
+            "one row may change every tree; fit the forest again"
+        )
 
 
 def _check_votes(votes: Any) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ import logging
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
@@ -33,6 +33,7 @@ from privet.errors import (
 )
 from privet.privacy import (
     SEEDED,
+    Asked,
     Ballot,
     Budget,
     DiscreteGaussian,
@@ -46,7 +47,9 @@ from privet.privacy import (
     Noise,
     NoisyMaxShare,
     PermuteAndFlip,
+    Place,
     Quantiles,
+    Question,
     Released,
     ReportNoisyMax,
     Scopes,
@@ -61,6 +64,8 @@ from privet.privacy import (
     never,
     noise_for,
     noise_of,
+    place_words,
+    question_words,
     spread_of,
 )
 from privet.privacy.budget import Amount
@@ -155,6 +160,8 @@ class PrivateTable:
         self.schema = schema
         self.ledger = Ledger(budget)
         self.leaks = leaks_of(schema, budget, random_state)
+        #: Whether the noise can be repeated: all questions then draw from one stream.
+        self.seeded = random_state is not None
         #: Whether the ledger covers all that left; no budget pays for the leaking questions.
         self.covered = True
         #: A question must have so much: anything.
@@ -166,7 +173,7 @@ class PrivateTable:
     def root(self, view: View | None = None) -> Cells:
         """Return the whole table as one cell, seen through the schema's bins or another view."""
         view = self._view(view)
-        return Cells(self, self.ledger.root, 0, _rooms[self].engine.root(view))
+        return Cells(self, self.ledger.root, Place(), _rooms[self].engine.root(view))
 
     def parts(self, count: int, key: int, view: View | None = None) -> Cells:
         """Return the table as disjoint parts: which one a record is in, a hash of it says. Free.
@@ -185,7 +192,8 @@ class PrivateTable:
             raise ValueError("a table has 1 to 2^24 parts, by a key from 0 to 2^64")
         view = self._view(view)
         scopes = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
-        return Cells(self, scopes, 0, _rooms[self].engine.parts(view, count, key))
+        place = Place(parts=count)
+        return Cells(self, scopes, place, _rooms[self].engine.parts(view, count, key))
 
     def _view(self, view: View | None) -> View:
         if view is None:
@@ -240,7 +248,8 @@ class PrivateTable:
     def _cuts(
         self, name: str, mechanism: Quantiles | JointQuantiles, grid: NDArray[np.float64]
     ) -> tuple[float, ...]:
-        self.ledger.charge(self.ledger.root, mechanism, f"quantiles of {name}", "the whole table")
+        question = Question(Asked.QUANTILES, feature=name)
+        self.ledger.charge(self.ledger.root, mechanism, question, Place())
         room = _rooms[self]
         cuts = mechanism.choose(room.engine.grid_counts(name, grid), room.noise)
         return tuple(float(grid[cut - 1]) for cut in cuts)
@@ -298,15 +307,20 @@ class Cells:
     """
 
     def __init__(
-        self, table: PrivateTable, scopes: Scopes, depth: int, assignment: Assignment
+        self, table: PrivateTable, scopes: Scopes, place: Place, assignment: Assignment
     ) -> None:
         self._table = table
         self._scopes = scopes
-        self.depth = depth
+        self._place = place
         _assignments[self] = assignment
 
     def __len__(self) -> int:
         return len(self._scopes)
+
+    @property
+    def depth(self) -> int:
+        """How many times the cells were divided, from the whole table or its parts."""
+        return self._place.level or 0
 
     @property
     def schema(self) -> Schema:
@@ -325,7 +339,7 @@ class Cells:
             raise ValueError("give a mask of the cells, or a list of positions")
         positions = np.arange(len(self))[chosen if chosen.size else slice(0)]
         assignment = _rooms[self._table].engine.take(_assignments[self], positions)
-        return Cells(self._table, self._scopes.take(positions), self.depth, assignment)
+        return Cells(self._table, self._scopes.take(positions), self._place, assignment)
 
     def split(self, splits: Sequence[Split]) -> Cells:
         """Return the children of all cells, those of the first cell first. Free.
@@ -342,7 +356,7 @@ class Cells:
         parents = np.repeat(np.arange(len(self)), [split.n_children for split in splits])
         scopes = self._scopes.divide(parents)
         assignment = _rooms[self._table].engine.split(_assignments[self], splits)
-        return Cells(self._table, scopes, self.depth + 1, assignment)
+        return Cells(self._table, scopes, replace(self._place, level=self.depth + 1), assignment)
 
     def partition(self, by: str) -> Cells:
         """Return the cells divided by a feature: one part for every code of it, in order. Free.
@@ -376,7 +390,7 @@ class Cells:
         (docs/proofs/questions.md).
         """
         mechanisms = self._noises(amount, l1=1, squared_l2=1)
-        self._charge(mechanisms, "how many records")
+        self._charge(mechanisms, Question(Asked.ROW_COUNT))
         counts = _rooms[self._table].engine.class_counts(_assignments[self]).sum(axis=1)
         return self._release(Exact(counts), mechanisms)
 
@@ -391,7 +405,7 @@ class Cells:
         """
         self._need_classes()
         mechanisms = self._noises(amount, l1=1, squared_l2=1)
-        self._charge(mechanisms, "how many records of each class")
+        self._charge(mechanisms, Question(Asked.CLASS_COUNTS))
         counts = _rooms[self._table].engine.class_counts(_assignments[self])
         return self._release(counts, mechanisms)
 
@@ -439,8 +453,7 @@ class Cells:
         mechanisms = [LaplaceShare(1, each, honest) for each in self._amounts(amount)]
         numbers = len(self.schema.classes or ()) if by_class else 1
         mask = seat.mask(members, turn, len(self) * numbers)
-        what = "how many records of each class" if by_class else "how many records"
-        self._charge(mechanisms, f"{what}, as a part of a sum")
+        self._charge(mechanisms, Question(Asked.CLASS_COUNTS if by_class else Asked.ROW_COUNT))
         room = _rooms[self._table]
         counts = np.asarray(room.engine.class_counts(_assignments[self]))
         if not by_class:
@@ -486,7 +499,7 @@ class Cells:
         self._check_round(honest, members)
         mechanism = NoisyMaxShare(1, exact(amount), honest)
         seat.common_key()  # or none could take part
-        self._charge([mechanism], "which class, with other parties")
+        self._charge([mechanism], Question(Asked.LABEL))
         room = _rooms[self._table]
         counts = room.engine.class_counts(_assignments[self])
         noisy = mechanism.release(Exact(counts), room.noise)
@@ -533,7 +546,7 @@ class Cells:
         check_range(criterion.spread * MAX_ROWS, len(owners))
         mechanism = NoisyMaxShare(criterion.spread, exact(amount), honest)
         seat.common_key()
-        self._charge([mechanism], f"which split ({criterion.name}), with others")
+        self._charge([mechanism], Question(Asked.SPLIT, criterion.name))
         room = _rooms[self._table]
         features, found = range(len(view.sizes)), []
         for batch, histograms in room.engine.histograms(_assignments[self], features):
@@ -568,7 +581,7 @@ class Cells:
         select = PermuteAndFlip if self._budget.accountant == "pure" else Exponential
         (each,) = self._epsilons(exact(amount))
         mechanism = select(1, each)
-        self._charge([mechanism], "which class")
+        self._charge([mechanism], Question(Asked.LABEL))
         room = _rooms[self._table]
         counts = room.engine.class_counts(_assignments[self])
         return [mechanism.choose(Exact(row), room.noise) for row in counts]
@@ -620,7 +633,7 @@ class Cells:
         elif flip and self._budget.accountant == "pure":
             select = PermuteAndFlip
         mechanisms = [select(criterion.spread, each) for each in self._epsilons(amount)]
-        self._charge(mechanisms, f"which split ({criterion.name})")
+        self._charge(mechanisms, Question(Asked.SPLIT, criterion.name))
         masses = {j: np.full(sizes[j], candidates.mass(j, view)) for j in features}
         chosen: list[Split] = []
         for batch, histograms in room.engine.histograms(_assignments[self], features, steps):
@@ -702,7 +715,7 @@ class Cells:
         if len(axes) != len(self) or not all(axes):
             raise ValueError("give every cell at least one axis")
         steps = self._target_steps(criterion)
-        self._charge([mechanism], f"which feature to halve along ({criterion.name})")
+        self._charge([mechanism], Question(Asked.HALVING_FEATURE, criterion.name))
         room = _rooms[self._table]
         turns = [
             [options[min(turn, len(options) - 1)] for options in axes]
@@ -737,7 +750,7 @@ class Cells:
             raise ValueError("give every cell an axis")
         epsilon = self._budget.selection_epsilon(exact(amount))
         mechanism = GridExponential(spread_of(1, monotone=False), epsilon)
-        self._charge([mechanism], "where the middle is")
+        self._charge([mechanism], Question(Asked.MIDDLE))
         room, sizes = _rooms[self._table], _assignments[self].view.sizes
         splits: list[Split] = []
         for some, taken in room.engine.places_taken(_assignments[self], axes):
@@ -766,7 +779,7 @@ class Cells:
         """
         mechanism = self._selection(criterion.spread, exact(amount), flip=flip)
         steps = self._target_steps(criterion)
-        self._charge([mechanism], f"which of some splits ({criterion.name})")
+        self._charge([mechanism], Question(Asked.SPLIT_OF_SOME, criterion.name))
         room = _rooms[self._table]
         losses = []
         for turn in range(max(map(len, splits))):
@@ -818,7 +831,7 @@ class Cells:
         room, view = _rooms[self._table], _assignments[self].view
         candidates.check(view, len(self))
         mechanism = select(criterion.spread, self._budget.selection_epsilon(exact(amount)))
-        self._charge([mechanism], f"which split ({criterion.name})")
+        self._charge([mechanism], Question(Asked.SPLIT, criterion.name))
         offered = list_candidates(candidates, view)
         chosen: list[Split] = []
         for losses, _ in self._losses(candidates, criterion):
@@ -846,7 +859,7 @@ class Cells:
         number = len(list_candidates(candidates, _assignments[self].view))
         l1, squared_l2 = number * criterion.spread, number * criterion.spread**2
         mechanism = noise_for(self._budget, exact(amount), l1=l1, squared_l2=squared_l2)
-        self._charge([mechanism], f"how good all splits are ({criterion.name})")
+        self._charge([mechanism], Question(Asked.SPLIT_GAINS, criterion.name))
         noise = _rooms[self._table].noise
         found = [
             mechanism.release(Exact(whole[:, None] - losses), noise)
@@ -921,7 +934,7 @@ class Cells:
         known = None if scores is None else scores._of(self._table)
         reach = 0.0 if scores is None else scores._reach(reach)
         mechanisms = [WholeTree(each) for each in self._epsilons(amount)]
-        self._charge(mechanisms, f"which tree of depth {depth}, with its labels")
+        self._charge(mechanisms, Question(Asked.WHOLE_TREE, depth=depth))
         rates = [mechanism.rate for mechanism in mechanisms]
         room = _rooms[self._table]
         _log.info("drawing %d trees (the first time on a machine, loops are compiled)", len(self))
@@ -956,7 +969,7 @@ class Cells:
         room, known, reach = _rooms[self._table], scores._of(self._table), scores._reach(reach)
         loss, pure = loss_of(self.schema), self._budget.accountant == "pure"
         mechanism = _gradient_noise(self.schema, self._budget, exact(amount))
-        self._charge([mechanism], "how the records pull at their scores")
+        self._charge([mechanism], Question(Asked.GRADIENTS))
         sums = room.engine.moments(_assignments[self], known, reach, pure=pure)
         return Gradients(
             *loss.read(mechanism.release(sums, room.noise), mechanism.deviation, pure=pure)
@@ -1000,7 +1013,7 @@ class Cells:
         """
         self._need_classes()
         mechanisms = [TopOf(1, each, count) for each in self._epsilons(amount, count)]
-        self._charge(mechanisms, f"which {count} features")
+        self._charge(mechanisms, Question(Asked.FEATURES, count=count))
         room = _rooms[self._table]
         numeric = [cuts is not None for cuts in _assignments[self].view.cuts]
         chosen = []
@@ -1072,14 +1085,13 @@ class Cells:
             self._budget.selection_epsilon(each / times) * times for each in self._amounts(amount)
         ]
 
-    def _charge(self, mechanisms: Sequence[Any], question: str) -> None:
-        where = "the whole table" if self.depth == 0 else f"tree level {self.depth}"
-        _log.info("%s: %d cells: %s", where, len(self), question)
+    def _charge(self, mechanisms: Sequence[Any], question: Question) -> None:
+        _log.info("%s: %d cells: %s", place_words(self._place), len(self), question_words(question))
         self._table.ledger.charge(
             self._scopes,
             mechanisms[0] if len(mechanisms) == 1 else mechanisms,
             question,
-            where,
+            self._place,
         )
 
     def _release(

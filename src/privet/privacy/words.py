@@ -1,0 +1,59 @@
+"""The words for what the books say. Nothing is ever decided by them.
+
+Texts of files come through as they are: whoever shows them makes them harmless.
+"""
+
+from __future__ import annotations
+
+from privet.privacy.entries import Asked, MechanismFacts, MechanismKind, Place, Question
+
+_QUESTIONS = {
+    Asked.ROW_COUNT: "how many records",
+    Asked.CLASS_COUNTS: "how many records of each class",
+    Asked.LABEL: "which class",
+    Asked.SPLIT: "which split ({0.criterion})",
+    Asked.SPLIT_OF_SOME: "which of some splits ({0.criterion})",
+    Asked.SPLIT_GAINS: "how good all splits are ({0.criterion})",
+    Asked.HALVING_FEATURE: "which feature to halve along ({0.criterion})",
+    Asked.MIDDLE: "where the middle is",
+    Asked.FEATURES: "which {0.count} features",
+    Asked.WHOLE_TREE: "which tree of depth {0.depth}, with its labels",
+    Asked.GRADIENTS: "how the records pull at their scores",
+    Asked.QUANTILES: "quantiles of {0.feature}",
+    Asked.OTHER: "{0.text}",
+}
+
+_MECHANISMS = {
+    MechanismKind.DISCRETE_LAPLACE: "discrete Laplace",
+    MechanismKind.DISCRETE_GAUSSIAN: "discrete Gaussian",
+    MechanismKind.LAPLACE_SHARE: "share of discrete Laplace noise",
+    MechanismKind.NOISY_MAX_SHARE: "permute-and-flip among parties",
+    MechanismKind.PERMUTE_AND_FLIP: "permute-and-flip",
+    MechanismKind.EXPONENTIAL: "exponential mechanism",
+    MechanismKind.GRID_EXPONENTIAL: "exponential mechanism on a grid",
+    MechanismKind.TOP_OF: "exponential mechanism, repeated",
+    MechanismKind.WHOLE_TREE: "exponential mechanism over trees",
+    MechanismKind.QUANTILES: "exponential mechanism on a grid, level by level",
+    MechanismKind.JOINT_QUANTILES: "exponential mechanism over all cuts at once",
+    MechanismKind.REPORT_NOISY_MAX: "report noisy max",
+    MechanismKind.OTHER: "{0.text}",
+}
+
+
+def question_words(question: Question) -> str:
+    """Say what was asked."""
+    return _QUESTIONS[question.kind].format(question)
+
+
+def place_words(place: Place) -> str:
+    """Say of which part of the table."""
+    if place.text is not None:
+        return place.text
+    if place.level:
+        return f"tree level {place.level}"
+    return "the whole table" if place.parts in (1, None) else f"{place.parts} parts of the table"
+
+
+def mechanism_words(mechanism: MechanismFacts) -> str:
+    """Say how the answer was made private."""
+    return _MECHANISMS[mechanism.kind].format(mechanism)
