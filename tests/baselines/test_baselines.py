@@ -25,6 +25,7 @@ from privet.baselines import (
 from privet.baselines._learners import (
     _pruned,
     _random_split,
+    _some_features,
     bdpt_amounts,
     even_view,
     two_ways,
@@ -371,3 +372,15 @@ def test_pruning_follows_the_released_counts():
     kept, leaves = _pruned(passing, counts)
     assert kept.levels == passing.levels
     assert leaves.tolist() == counts[2].tolist()
+
+
+def test_a_tree_is_offered_features_by_its_own_coins():
+    """However many cells the tree before it has on this level."""
+    offered = []
+    for cells in (1, 3):
+        own = Coins(11).for_trees(2)
+        usable = np.ones((cells + 2, 6), dtype=bool)
+        coins = [own[0]] * cells + [own[1]] * 2
+        offered.append(_some_features(usable, 2, coins)[cells:])
+    np.testing.assert_array_equal(*offered)
+    assert (offered[0].sum(axis=1) == 2).all()

@@ -31,7 +31,6 @@ from privet import (
     load,
 )
 from privet.errors import BudgetError, PublishedCostWarning
-from privet.estimators import _forests as face
 from privet.learners import forests
 from privet.learners._growth import Growth, everything, grow, shares_of
 from privet.privacy import Coins, SeededNoise
@@ -222,7 +221,8 @@ def test_a_table_that_cannot_be_divided_is_one_leaf():
     view = View(schema, ((0.5,),))
     table = PrivateTable(np.array([[0.2], [0.8]]), [0, 1], schema, Budget(1e6), random_state=0)
 
-    def choose(cells, regions):
+    def choose(cells, regions, trees):
+        assert trees == [0] * len(regions)
         axes = [forests.axes_of(region, view, 9, Coins(0)) for region in regions]
         if not any(axes):
             return [None] * len(axes)
@@ -399,19 +399,11 @@ class CoupledNoise(SeededNoise):
         return [SeededNoise.grid_points(self.of(s, n), s[None], n[None], rate)[0] for s, n in rows]
 
 
-class SameCoins(Coins):
-    """Coins that let every node see all features in the same order."""
-
-    def shuffled(self, items):
-        return np.arange(items) if np.isscalar(items) else np.asarray(items)
-
-
-def fit_again(monkeypatch, make_noise):
+def fit_again(monkeypatch, make_noise, **given):
     """Return a function that fits a forest of 30 trees with the same key and such noise."""
     monkeypatch.setattr(wall, "noise_of", lambda _: make_noise())
-    monkeypatch.setattr(face, "Coins", SameCoins)
-    monkeypatch.setattr(SameCoins, "of", classmethod(lambda cls, _: cls(7)))
-    forest = DiPriMeForestClassifier(20.0, CLASSES, n_estimators=30, max_depth=3)
+    monkeypatch.setattr(Coins, "of", classmethod(lambda cls, _: cls(7)))
+    forest = DiPriMeForestClassifier(20.0, CLASSES, n_estimators=30, max_depth=3, **given)
     return lambda X, y: clone(forest).fit(X, y)
 
 
@@ -420,11 +412,21 @@ def differing(one, two):
     return sum(a.to_dict() != b.to_dict() for a, b in trees)
 
 
-@pytest.mark.parametrize("x", [1, 2, 5])
-@pytest.mark.parametrize("removed", [False, True])
-def test_poisoned_rows_move_no_more_votes_than_they_are(monkeypatch, x, removed):
-    """Real poison, real fits, with the noise coupled as in the proof."""
-    fit = fit_again(monkeypatch, CoupledNoise)
+@pytest.mark.parametrize(
+    ("x", "removed", "given"),
+    [
+        (1, False, {}),
+        (2, True, {"max_features": 1}),
+        (5, False, {"max_features": 2}),
+        (5, True, {}),
+    ],
+)
+def test_poisoned_rows_move_no_more_votes_than_they_are(monkeypatch, x, removed, given):
+    """Real poison, real fits, with the noise coupled as in the proof, and public coins as they are.
+
+    With one stream of coins for all trees, a tree that grew otherwise shifted those of the next.
+    """
+    fit = fit_again(monkeypatch, CoupledNoise, **given)
     X, y = data(1_500, CLASSES)
     clean = fit(X, y)
     assert differing(clean, fit(X, y)) == 0
@@ -460,6 +462,27 @@ def test_with_one_stream_of_noise_a_row_changes_many_trees(monkeypatch):
         more = pd.concat([X.iloc[:1].assign(x=place), X], ignore_index=True)
         moved.append(differing(fit(X, y), fit(more, np.append(["no"], y))))
     assert max(moved) > 5, moved
+
+
+def test_with_one_stream_of_coins_a_row_changes_trees_that_it_is_not_in(monkeypatch):
+    """Why every tree has coins of its own; it shows that the test above can fail."""
+    monkeypatch.setattr(Coins, "for_trees", lambda self, count: [self] * count)
+    fit = fit_again(monkeypatch, CoupledNoise, max_features=2)
+    X, y = data(1_500, CLASSES)
+    moved = []
+    for turn in range(4):
+        more = pd.concat([X, data(1, CLASSES, seed=100 + turn)[0]], ignore_index=True)
+        moved.append(differing(fit(X, y), fit(more, np.append(y, ["no"]))))
+    assert max(moved) > 1, moved
+
+
+def test_coins_of_a_tree_do_not_depend_on_other_trees():
+    first, second = Coins(3).for_trees(2)
+    again, alone = Coins(3).for_trees(2)
+    for _ in range(5):
+        first.shuffled(9)
+    assert [second.below(10**9) for _ in range(3)] == [alone.below(10**9) for _ in range(3)]
+    assert again.below(10**9) != Coins(3, 1).below(10**9)
 
 
 def test_votes_of_a_loaded_model_are_the_same(tmp_path):

@@ -276,7 +276,9 @@ class TestRefusals:
         ledger = Ledger(Budget(1))
         parts = ledger.root.divide(np.array([0, 0]))
         ledger.charge(parts, pure(Fraction(1, 2)), FIRST, HERE)
-        with pytest.raises(BudgetExceeded, match=r"'second'.*left: epsilon 0\.5\. Nothing"):
+        with pytest.raises(
+            BudgetExceeded, match=r"'how many records'.*left: epsilon 0\.5\. Nothing"
+        ):
             ledger.charge(parts, [pure(Fraction(1, 4)), pure(Fraction(3, 4))], WHAT, HERE)
         assert ledger.total.epsilon == Fraction(1, 2)
         assert [entry.question for entry in ledger.entries] == [FIRST]

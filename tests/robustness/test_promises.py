@@ -1,5 +1,6 @@
 """What every fit stays within: requested, not spent; and who gets no promise."""
 
+import json
 import math
 import warnings
 from dataclasses import replace
@@ -11,16 +12,35 @@ import pytest
 import privet
 from privet import (
     Budget,
+    Categorical,
     DiffPID3Classifier,
+    DiPriMeForestClassifier,
+    Numeric,
     PrivateBoostingClassifier,
     PrivateTreeClassifier,
     PrivaTreeClassifier,
     PrivetError,
+    Schema,
+    SulqID3Classifier,
 )
 from privet.datasets import PATIENTS, make_patients
 from privet.errors import PrivacyLeakWarning
+from privet.federation import FederatedTable, Party
 from privet.model import Model
-from privet.robustness import NoGuarantee, Promise, promise_of
+from privet.privacy import (
+    EXPONENTIAL_KINDS,
+    Asked,
+    MechanismFacts,
+    MechanismKind,
+    Question,
+    ledger,
+    words,
+)
+from privet.robustness import NoGuarantee, Promise, accuracy_after, promise_of
+from privet.robustness.votes import forest_votes
+from privet.tables import table as wall
+
+FLIP = MechanismFacts(MechanismKind.PERMUTE_AND_FLIP)
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +119,140 @@ def test_privatree_with_declared_rows_asks_the_same_in_every_fit(few):
     counted = PrivaTreeClassifier(0.5, PATIENTS)
     card = seeded_card(counted, few, 0)
     assert promise_of(Model(counted.predictor_, card, "privatree")).rho == 0.125
+
+
+PARTIES = Schema({"x": Numeric(0, 1, bins=4), "z": Numeric(0, 1)}, target="y", classes=[0, 1])
+
+
+def parties_of(rows, seed=None):
+    generator = np.random.default_rng(rows)
+    x = generator.random((rows, 2))
+    return [
+        Party(f"p{k}", x[k::2], (x[k::2, 0] > 0.5).astype(int), PARTIES, Budget(1.0),
+              random_state=None if seed is None else 2 * seed + k)
+        for k in range(2)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", ["secure-sum", "local-rnm", "noisy-counts"])
+@pytest.mark.parametrize("n_rows", [None, 400])
+def test_parties_prove_no_rho(protocol, n_rows):
+    """A count of rows among parties is a count of rows, whatever it is called."""
+    model = PrivaTreeClassifier(1.0, max_depth=2, binning="uniform", n_rows=n_rows)
+    with FederatedTable(parties_of(400), protocol=protocol) as table:
+        model.fit(table)
+    card = model.privacy_
+    assert card.protocol == protocol
+    assert card.rows_declared == (n_rows is not None)
+    counted = [entry.question.kind for entry in card.entries].count(Asked.ROW_COUNT)
+    assert counted == (n_rows is None)
+    assert card.rho < 0.5
+    assert promise_of(model).rho == 0.5
+
+
+@pytest.mark.filterwarnings("ignore:random_state is fixed")
+def test_parties_that_propose_splits_have_no_fixed_plan():
+    """Also with declared rows: one proposal is not counted, several share what is left."""
+    model = PrivaTreeClassifier(1.0, max_depth=1, max_bins=2, binning="uniform", n_rows=400)
+    found = {
+        model.fit(FederatedTable(parties_of(rows, seed), protocol="local-rnm")).privacy_.rho
+        for rows in (0, 400)
+        for seed in range(4)
+    }
+    assert len(found) > 1
+
+
+def test_a_fit_that_stopped_early_promises_no_less(few):
+    """Friedman & Schuster's leaves at the last level have twice the share of all else."""
+    model = SulqID3Classifier(1.0, Schema({"c": Categorical(["u", "v"])}, "y", classes=[0, 1]))
+    short, long = (
+        seeded_card(model, pa.table({"c": ["u", "v"] * n, "y": [0, 1] * n}), 0) for n in (5, 5_000)
+    )
+    assert max(entry.epsilon for entry in short.entries) == 0.25
+    assert max(entry.epsilon for entry in long.entries) == 0.5
+    promises = {promise_of(Model(model.predictor_, card, "sulq")).rho for card in (short, long)}
+    assert len(promises) == 1
+    assert short.rho < long.rho <= promises.pop()
+
+
+@pytest.mark.parametrize("binning", ["quantile", "joint-quantile"])
+def test_private_cuts_that_fall_together_cost_the_same(binning):
+    schema = Schema({"x": Numeric(0, 1)}, target="y", classes=[0, 1])
+    model = PrivaTreeClassifier(40.0, schema, max_depth=1, max_bins=3, n_rows=9, binning=binning)
+    kinds, costs = set(), set()
+    for values in (np.linspace(0, 1, 3_000), np.full(3_000, 1e-9), np.zeros(0)):
+        rows = pa.table({"x": values, "y": np.arange(len(values)) % 2})
+        card = seeded_card(model, rows, 0)
+        costs.add(card.rho)
+        kinds |= {e.mechanism.kind for e in card.entries if e.question.kind is Asked.SPLIT}
+    assert len(costs) == 1
+    assert kinds <= EXPONENTIAL_KINDS
+
+
+def test_what_is_not_known_of_a_card_proves_nothing(few):
+    tree = PrivateTreeClassifier(1.0, PATIENTS, n_rows=1500).fit(few)
+    privatree = PrivaTreeClassifier(1.0, PATIENTS, n_rows=1500).fit(few)
+    for model in (tree, privatree):
+        assert model.privacy_.rows_declared
+        assert promise_of(model).rho < 0.5
+        silent = replace(model.privacy_, rows_declared=False)
+        assert promise_of(Model(model.predictor_, silent, model.learner)).rho == 0.5
+    counted = PrivateTreeClassifier(1.0, PATIENTS).fit(few)
+    entries = counted.privacy_.entries
+    unknown = replace(entries[1], question=Question(Asked.OTHER, text="what"), mechanism=FLIP)
+    for changed in ((*entries[1:],), (*entries, unknown), (entries[1], entries[0], unknown), ()):
+        card = replace(counted.privacy_, entries=changed)
+        assert promise_of(Model(counted.predictor_, card, "tree")).rho == 0.5
+
+
+def test_rewording_changes_no_guarantee(few, tmp_path, monkeypatch):
+    """Every phrase of the books, and every text of a card and of its file."""
+    forest = DiPriMeForestClassifier(5.0, PATIENTS, n_estimators=5, max_depth=2)
+    counted = DiPriMeForestClassifier(5.0, PATIENTS, n_estimators=5)
+    models = [
+        PrivateTreeClassifier(1.0, PATIENTS, n_rows=1500),
+        PrivateTreeClassifier(1.0, PATIENTS, probability_share=0.2),
+        PrivaTreeClassifier(1.0, PATIENTS, n_rows=1500),
+        PrivaTreeClassifier(1.0, PATIENTS),
+        DiffPID3Classifier(1.0, PATIENTS),
+        PrivateBoostingClassifier(1.0, delta=1e-6, schema=PATIENTS, n_rounds=2),
+        forest,
+        counted,
+    ]
+
+    def guarantees(model):
+        card = model.privacy if isinstance(model, Model) else model.privacy_
+        found = [promise_of(model), accuracy_after(model, 0.8, 3).bounds, card.private]
+        try:
+            return [*found, forest_votes(model, few[:50]).tolist()]
+        except NoGuarantee:
+            return [*found, None]
+
+    before = [guarantees(model.fit(few)) for model in models]
+    assert [found[-1] is None for found in before] == [True] * 6 + [False, True]
+
+    def strange(*_):
+        return "how many records, the whole table, random_state is fixed"
+
+    for table in (words._QUESTIONS, words._MECHANISMS):
+        for kind in table:
+            monkeypatch.setitem(table, kind, strange())
+    for name in ("question_words", "mechanism_words", "place_words"):
+        for module in (words, privet.privacy, wall, ledger):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, strange)
+    for model, known in zip(models, before, strict=True):
+        model.save(tmp_path / "model.json")
+        plain = json.loads((tmp_path / "model.json").read_text())
+        card = plain["privacy"]
+        card["adjacency"] = strange()
+        card["notes"], card["warnings"] = [strange()] * 3, [strange()]
+        again = Model.from_dict(plain)
+        assert guarantees(again) == known
+        model.privacy_ = again.privacy
+        assert guarantees(model) == known
+    model = models[1].fit(few)  # what is fitted while words are strange is the same, too
+    assert promise_of(model) == before[1][0]
 
 
 def test_the_promise_of_leaf_counts(few):

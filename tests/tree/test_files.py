@@ -235,7 +235,7 @@ BAD_FIELDS = [
     ("privacy.epsilon", True, "number"),
     ("privacy.epsilon", "1", "number"),
     ("privacy.epsilon", HUGE, "too large"),
-    ("privacy.private", 1, "private"),
+    ("privacy.private", 1, "yes or no"),
     ("privacy.adjacency", 1, "text"),
     ("privacy.warnings", "none", "list"),
     ("privacy.notes.0", None, "text"),
