@@ -381,7 +381,7 @@ class LedgerStore:
             connection.execute("PRAGMA cell_size_check = ON")
             connection.execute("PRAGMA synchronous = EXTRA")
             yield connection
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:  # messages may quote bytes that are no text
             raise LedgerFileError(
                 f"cannot use {self.path} as a ledger file: it is damaged, locked for too long, or "
                 "no ledger file at all"
