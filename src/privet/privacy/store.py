@@ -576,8 +576,8 @@ def _writable(text: str) -> str:
 
 
 def _sync(folder: Path) -> None:
-    """Wait until the disk has a folder's new name, where folders can be opened."""
-    if os.name == "posix":
+    """Wait until the disk has a folder's new name, where that can be waited for."""
+    with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
