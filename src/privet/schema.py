@@ -106,12 +106,16 @@ class Numeric:
             raise SchemaError(f"at most {MAX_BINS} bins are possible")
         for name, value in (("low", low), ("high", high), ("bins", bins), ("edges", edges)):
             object.__setattr__(self, name, value)
-        if np.any(np.diff(self.cuts) <= 0):
+        # Not kept: a schema that somebody sent would take memory for cuts that nobody asks for.
+        if np.any(np.diff(self._find_cuts()) <= 0):
             raise SchemaError("the bounds are too close together for that many bins")
 
     @cached_property
     def cuts(self) -> NDArray[np.float64]:
         """The cut points between bins, in order (one fewer than ``bins``)."""
+        return self._find_cuts()
+
+    def _find_cuts(self) -> NDArray[np.float64]:
         if self.edges is not None:
             return np.array(self.edges, dtype=np.float64)
         steps = np.arange(1, self.bins, dtype=np.float64) / self.bins

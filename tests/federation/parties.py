@@ -1,6 +1,7 @@
 """Parties for the tests, importable by other processes."""
 
 import os
+import pickle
 import struct
 import sys
 import time
@@ -10,6 +11,7 @@ import numpy as np
 from privet import Budget, Categorical, Numeric, Schema
 from privet.errors import DataError
 from privet.federation import Party
+from privet.federation.wire import MOST_BYTES, Answer, Question, encode
 
 SCHEMA = Schema(
     {"x": Numeric(0, 1, bins=8), "c": Categorical(list("uvw"))}, target="y", classes=[0, 1]
@@ -30,6 +32,31 @@ def make(name, count=500, seed=0, epsilon=4.0, random_state=None):
 
 def make_with_ledger(name, ledger):
     return Party(name, *rows(50, 0), SCHEMA, Budget(1.0), ledger=ledger)
+
+
+class Bomb:
+    """Runs code where it is unpickled: a file is made."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def forbid_pickle(*_, **__):
+    raise AssertionError("something was unpickled")
+
+
+def make_poisoned(name, count, seed, epsilon):
+    """Make a party whose process cannot unpickle anything from here on."""
+    party = make(name, count, seed, epsilon)
+    pickle.loads = pickle.load = pickle.Unpickler = forbid_pickle
+    for module in list(sys.modules.values()):
+        for held in ("_ForkingPickler", "ForkingPickler"):
+            if hasattr(module, held):
+                getattr(module, held).loads = forbid_pickle
+    return party
 
 
 class Dies(Party):
@@ -56,9 +83,9 @@ class Chatters(Party):
 
     def answer(self, target, question, *given, **options):
         if question in self.allowed:
-            line = sys._getframe(1).f_locals["line"]  # of the loop that serves this party
+            line = sys._getframe(2).f_locals["line"]  # of the loop that serves this party
             for _ in range(120):
-                line.send((0, "answer", None))
+                line.send_bytes(encode(Answer(0, "answer")))
                 time.sleep(0.5)
         return super().answer(target, question, *given, **options)
 
@@ -68,22 +95,35 @@ class Babbles(Party):
 
     def answer(self, target, question, *given, **options):
         if question in self.allowed:
-            frame = sys._getframe(1).f_locals  # of the loop that serves this party
-            line, number = frame["line"], frame["number"]
+            frame = sys._getframe(2).f_locals  # of the loop that serves this party
+            line, number = frame["line"], frame["question"].number
             if self.how == "garbage":
                 line.send_bytes(b"garbage")
             elif self.how == "class":
                 line.send_bytes(b"cno_such_module\nX\n.")
+            elif self.how.startswith("/"):
+                line.send_bytes(pickle.dumps(Bomb(self.how)))
             elif self.how == "number":
-                line.send((np.zeros(3), "answer", 1))
+                line.send_bytes(encode_answer(np.zeros(3, np.int64), "answer", 1))
             elif self.how == "kind":
-                line.send((number, np.zeros(3), 1))
+                line.send_bytes(encode_answer(number, np.zeros(3, np.int64), 1))
             elif self.how == "text":
-                line.send((number, "refused", np.zeros(3)))
+                line.send_bytes(encode_answer(number, "refused", np.zeros(3, np.int64)))
+            elif self.how == "question":
+                line.send_bytes(encode(Question(number, 0, "root")))
+            elif self.how == "long":
+                os.write(line.fileno(), struct.pack("!i", MOST_BYTES + 1))
             elif self.how == "half":
                 os.write(line.fileno(), struct.pack("!i", 1000) + b"x")
                 time.sleep(60)
         return super().answer(target, question, *given, **options)
+
+
+def encode_answer(*fields):
+    """Return the bytes of an answer that its class does not allow."""
+    answer = object.__new__(Answer)
+    answer.__dict__.update(zip(("number", "kind", "value"), fields, strict=True))
+    return encode(answer)
 
 
 KINDS = {"dies": Dies, "sleeps": Sleeps, "chatters": Chatters}

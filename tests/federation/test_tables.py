@@ -40,6 +40,7 @@ from privet.federation import (
     Refused,
 )
 from privet.federation.parties import CHARGED
+from privet.federation.wire import Question, encode
 from privet.learners.topdown import make_candidates, make_view
 from privet.privacy import Seat, Shape, deal, open_sum
 from privet.privacy import blind_choice as module
@@ -1172,7 +1173,9 @@ def test_late_answers_and_second_answers_are_dropped():
         first = link.send(0, "describe")
         second = link.send(0, "root", None)  # the answer to the first is still on the line
         assert link.receive(second) == 1
-        link._line.send((second, 0, "describe", (), {}))  # an answer with an old number
+        link._line.send_bytes(
+            encode(Question(second, 0, "describe"))
+        )  # an answer with an old number
         third = link.send(1, "noisy_counts", 1)
         assert link.receive(third).shape == (1,)
         assert first < second < third
@@ -1180,7 +1183,9 @@ def test_late_answers_and_second_answers_are_dropped():
         link.close()
 
 
-@pytest.mark.parametrize("how", ["garbage", "class", "number", "kind", "text", "half"])
+@pytest.mark.parametrize(
+    "how", ["garbage", "class", "number", "kind", "text", "question", "long", "half"]
+)
 def test_a_process_that_answers_nonsense_is_lost(how):
     good = [party_of(k) for k in range(2)]
     link = ProcessLink("odd", make_babbling, (how, "odd"), patience=60.0)
