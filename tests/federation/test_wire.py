@@ -457,7 +457,7 @@ def test_few_bytes_do_not_become_much(bomb):
     finally:
         took, (_, peak) = time.process_time() - start, tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    assert peak < 200 * len(message) + 2**22  # and the cuts of one feature at a time
+    assert peak < 64 * len(message) + 2**21  # and the cuts of one feature at a time
     assert took < 10  # traced, on any machine; unlimited, they would not end
     assert sys.getrecursionlimit() == before
 

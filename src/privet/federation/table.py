@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from privet.criteria import HALVINGS, MAX_ROWS, MOST_CHORDED, Criterion, LeastLines
 from privet.errors import BudgetError, BudgetExceeded, FederationError
 from privet.federation.parties import Link, LocalLink, Lost, Party, check_honest
+from privet.federation.wire import MOST_BYTES
 from privet.privacy import (
     MOST_OPTIONS,
     SMALLEST_RATE,
@@ -637,6 +638,11 @@ class FederatedCells:
         """Return for every cell the option with the largest noisy sum over the parties."""
         if not len(self):
             return []
+        if 8 * shape.dealt > MOST_BYTES - 2**20:  # some room for what is around the words
+            raise FederationError(
+                "under secure sums, a choice among so many splits takes messages that are too "
+                "large: take fewer features or cuts, or another protocol"
+            )
         table = self._table
         while True:
             self._charge([mechanism], what)

@@ -13,8 +13,9 @@ the value of bytes. The contract:
   down, and ``encode(decode(b)) == b`` for all bytes that decode. Whoever must say the same thing
   again says the same bytes.
 * **Limits before work.** Size, depth and lengths (``MOST_...`` below) are checked before anything
-  is set aside. Decoding takes time in proportion to the message, and less than 200 bytes of memory
-  for each of its bytes.
+  is set aside. Decoding takes time in proportion to the message (and to the bins of the features in
+  it, which are limited, too), and no more memory than 64 bytes for each of its bytes, and two
+  megabytes.
 * **One error.** Bytes that are not a message raise :class:`WireError`, whose text says nothing of
   what is in them.
 

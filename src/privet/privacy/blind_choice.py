@@ -84,6 +84,14 @@ class Shape(NamedTuple):
         options = [self.rows * half for half in _halves(self.options)]
         return [*lines, *[terms] * self.halvings, *options]
 
+    @property
+    def dealt(self) -> int:
+        """How many words a party is dealt at a time, at most, if it gets no key for them."""
+        return max(
+            sum(_ADDED * pairs + _mixed_size(pairs) for pairs in some.rounds)
+            for some in self.batches()
+        )
+
 
 def deal(shape: Shape, members: int) -> list[list[Dealt]]:
     """Return for every member of a choice what it is dealt: something for each round."""
