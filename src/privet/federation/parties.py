@@ -59,6 +59,9 @@ CHARGED = frozenset(
 #: Questions that come with arrays: which cells, which features, what was dealt or opened.
 _WITH_ARRAYS = frozenset({"take", "choose_splits", "share_splits", "vote"})
 
+#: What needs no second look, wherever it is.
+_NUMBERS = frozenset({int, float})
+
 #: About a year, in seconds: what clocks can wait for.
 _MOST_PATIENCE = 30_000_000
 
@@ -350,6 +353,8 @@ def _own(value: Any, *, arrays: bool = False) -> Any:
     """
     kind = type(value)
     if kind in (list, tuple):
+        if set(map(type, value)) <= _NUMBERS:  # codes and cuts by the thousand
+            return kind(value)
         return kind(_own(held, arrays=arrays) for held in value)
     if kind is dict:
         return {_own(key): _own(held) for key, held in value.items()}

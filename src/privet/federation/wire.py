@@ -307,10 +307,10 @@ def rebuild(kind: type[T], values: Sequence[Any]) -> T:
     try:
         made = kind(**named)
         # Some constructors put their fields into shape: then other fields mean the same.
-        same = all(
-            held is value or held == value
-            for held, value in ((getattr(made, name), value) for name, value in named.items())
-        )
+        same = True
+        for name, value in named.items():
+            held = getattr(made, name)
+            same = same and (held is value or held == value)
     except Exception:
         same = False
     if not same:
