@@ -1,12 +1,19 @@
-"""What is audited: every estimator with its options, on very small schemas."""
+"""What is audited: every estimator with its options, and every question, on very small schemas.
+
+A question of a table, or of parties, that is charged has at least one case; a test makes sure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from privet.audit.exact import Table, Verdict, audit, universe
+import numpy as np
+
+from privet.audit.exact import Record, Table, Verdict, audit, universe
+from privet.audit.questions import Question, SharedQuestion
+from privet.criteria import Gini, Max
 from privet.estimators import (
     DiffPC45Classifier,
     DiffPID3Classifier,
@@ -25,6 +32,7 @@ from privet.estimators import (
     TopDownClassifier,
 )
 from privet.schema import Categorical, Numeric, Schema
+from privet.tables import Multiway
 
 _A, _B = Categorical(["u"]), Categorical(["u"])
 _X = Numeric(0, 1, bins=2)
@@ -33,6 +41,12 @@ TWO = Schema({"a": _A, "b": _B}, target="y", classes=[0, 1])
 MIXED = Schema({"a": _A, "x": _X}, target="y", classes=[0, 1])
 NUMERIC = Schema({"x": _X}, target="y", classes=[0, 1])
 THREE_CLASSES = Schema({"a": _A}, target="y", classes=[0, 1, 2])
+FOUR_CLASSES = Schema({"a": _A}, target="y", classes=[0, 1, 2, 3])
+FOUR_CLASSES_MIXED = Schema({"a": _A, "x": _X}, target="y", classes=[0, 1, 2, 3])
+FIVE_CLASSES = Schema({"a": _A}, target="y", classes=["a", "b", "c", "d", "e"])
+THREE = Schema({name: _A for name in "abc"}, target="y", classes=[0, 1])
+CONTINUOUS = Schema({"x": Numeric(0, 1)}, target="y", classes=[0, 1])
+NUMBERS: tuple[Record, ...] = tuple((x, 0) for x in (0.1, 0.9))
 PAIR = Schema({"a": Categorical(["u", "v"]), "b": _B}, target="y", classes=[0, 1])
 PAIR_NUMBER = Schema({"a": Categorical(["u", "v"]), "b": _B}, target="y", bounds=(0, 1))
 NUMBER = Schema({"a": _A}, target="y", bounds=(0, 1))
@@ -41,23 +55,26 @@ DELTA = 1e-6
 
 @dataclass(frozen=True)
 class Case:
-    """An estimator and how it is audited.
+    """An estimator, or a question, and how it is audited.
 
     Attributes
     ----------
     learner : str
-        The name by which the command line knows the estimator.
+        The name by which the command line knows the estimator; ``"question"`` for a question.
     options : str
         What sets this case apart.
-    estimator : estimator
+    estimator : estimator, Question or SharedQuestion
     how : dict
         Options of :func:`privet.audit.exact.audit`.
+    records : sequence of records, optional
+        The universe; by the schema if None.
     """
 
     learner: str
     options: str
     estimator: Any
     how: dict[str, Any] = field(default_factory=dict)
+    records: Sequence[Record] | None = None
 
     @property
     def name(self) -> str:
@@ -74,6 +91,7 @@ class Case:
         """Compare all neighbouring tables of up to so many records."""
         return audit(
             self.estimator,
+            records=self.records,
             most_records=most_records,
             n_jobs=n_jobs,
             progress=progress,
@@ -86,7 +104,7 @@ class Case:
         As far as the values of these schemas are interchangeable (classes, bounds and categories
         are, an unknown category nearly so), this stands for all tables of up to two records.
         """
-        records = universe(self.estimator.schema)
+        records = self.records or universe(self.estimator.schema)
         alone: Table = (records[0],)
         pairs = [((), alone), *((alone, (record, *alone)) for record in records)]
         return audit(self.estimator, pairs=pairs, **self.how)
@@ -94,6 +112,12 @@ class Case:
 
 def cases(epsilon: float = 1.0) -> Iterator[Case]:
     """Yield all cases at an epsilon."""
+    yield from of_estimators(epsilon)
+    yield from of_questions(epsilon)
+
+
+def of_estimators(epsilon: float = 1.0) -> Iterator[Case]:
+    """Yield the cases of whole estimators."""
     yield from _trees(epsilon)
     yield from _added(epsilon)
     yield from _friedman_schuster(epsilon)
@@ -176,6 +200,7 @@ def _privatree(epsilon: float) -> Iterator[Case]:
     yield case("select", MIXED)
     yield case("select, paid count", ONE, n_rows=None)
     yield case("select, three classes", THREE_CLASSES)
+    yield case("select, four classes", FOUR_CLASSES, {"most_outcomes": 2})
     yield case("select, depth 2", TWO, {"paths": 12}, max_depth=2)
     yield case("select, quantiles", NUMERIC, {"paths": 12}, binning="quantile", max_bins=3)
     yield case("histograms", MIXED, {"most_outcomes": 2}, split="histogram")
@@ -209,6 +234,7 @@ def _forests(epsilon: float) -> Iterator[Case]:
     yield case("paid count", DiPriMeTreeClassifier(epsilon, ONE), follow)
     yield case("every tree on all rows", classes(schema=TWO, partition=False, **given), follow)
     yield case("three classes", classes(schema=THREE_CLASSES, **given), follow)
+    yield case("four classes", classes(schema=FOUR_CLASSES, **given), follow)
     yield case("two parts", number(schema=NUMBER, **given), follow)
     for criterion in ("linear", "sad", "sse"):
         yield Case(
@@ -231,6 +257,7 @@ def _topdown(epsilon: float) -> Iterator[Case]:
         yield case(criterion, MIXED, few, criterion=criterion)
     yield case("paid count", ONE, few, n_rows=None, max_depth="auto")
     yield case("three classes", THREE_CLASSES, few)
+    yield case("four classes", FOUR_CLASSES, few)
     for budget in ("decay", "uniform"):
         yield case(f"depth 2, {budget}", TWO, some, max_depth=2, budget=budget)
     yield case("depth 2, one node", MIXED, some, max_depth=2, max_nodes=1)
@@ -240,3 +267,83 @@ def _topdown(epsilon: float) -> Iterator[Case]:
             f"{criterion}, published", MIXED, some, max_depth=2, criterion=criterion, split="rnm",
             calibration="published",
         )  # fmt: skip
+
+
+def of_questions(epsilon: float = 1.0) -> Iterator[Case]:
+    """Yield the cases of single questions: those that no estimator above asks, or not like this."""
+
+    def case(
+        options: str,
+        question: str,
+        schema: Schema,
+        limits: dict[str, Any] | None = None,
+        records: Sequence[Record] | None = None,
+        *,
+        by: str | None = None,
+        delta: float | None = None,
+        **given: Any,
+    ) -> Case:
+        model = Question(question, epsilon, schema, given=given, by=by, delta=delta)
+        return Case("question", f"{question}, {options}", model, limits or {}, records)
+
+    most_telling = {"paths": 2}
+    for delta in (None, DELTA):
+        account = "pure" if delta is None else "zCDP"
+        yield case(f"2 of 3, {account}", "choose_features", THREE, count=2, delta=delta)
+        yield case(
+            f"2 parts, {account}", "joint_quantiles", CONTINUOUS, most_telling, NUMBERS,
+            feature="x", parts=2, delta=delta,
+        )  # fmt: skip
+        yield case(f"max, {account}", "choose", TWO, delta=delta)
+        yield case(f"4 classes, {account}", "choose_labels", FOUR_CLASSES, by="a", delta=delta)
+        yield case(f"4 classes, {account}", "noisy_class_counts", FOUR_CLASSES, delta=delta)
+    yield case(
+        "4 parts", "joint_quantiles", CONTINUOUS, most_telling, NUMBERS, feature="x", parts=4
+    )
+    yield case("5 classes", "choose_labels", FIVE_CLASSES)
+    yield case("gini", "choose", MIXED, criterion=Gini())
+    yield case("of some", "choose", THREE, among=["a", "c"])
+    yield case(
+        "4 classes", "choose_splits", FOUR_CLASSES_MIXED, candidates=Multiway(), criterion=Gini(),
+        allowed=np.ones((1, 2), dtype=bool),
+    )  # fmt: skip
+    yield case(
+        "4 classes", "choose_best", FOUR_CLASSES_MIXED, {"most_outcomes": 2},
+        candidates=Multiway(), criterion=Gini(), how="rnm",
+    )  # fmt: skip
+    for depth, schema in ((3, MIXED), (2, FOUR_CLASSES_MIXED), (3, FOUR_CLASSES)):
+        options = f"depth {depth}, {len(schema.classes or ())} classes"
+        model = Question(
+            "draw_trees", epsilon, schema, given={"depth": depth, "merge": False}, whole_draws=False
+        )
+        yield Case("question", f"draw_trees, {options}", model, {"paths": 6})
+    yield from _shared(epsilon)
+
+
+def _shared(epsilon: float) -> Iterator[Case]:
+    """Yield the questions that two parties answer under secure sums, by what each is asked.
+
+    Two records only, one for each party, of different classes: an answer takes many rounds.
+    """
+
+    def case(share: str, options: str, question: str, schema: Schema, **given: Any) -> Case:
+        parts = {name: given.pop(name) for name in ("by", "honest") if name in given}
+        model = SharedQuestion(question, epsilon, schema, given=given, **parts)
+        first, *_, last = universe(schema)
+        records = (first, (last[0], *first[1:-1], last[-1]))
+        return Case("question", f"{share}, {options}", model, {}, records)
+
+    counts, labels = "noisy_class_counts", "choose_labels"
+    for honest in (2, 1):
+        options = f"{honest} of 2 honest"
+        yield case("share_counts", options, "noisy_counts", ONE, by="a", honest=honest)
+        yield case("share_class_counts", options, counts, ONE, by="a", honest=honest)
+        yield case("share_labels", options, labels, ONE, honest=honest)
+    yield case("share_class_counts", "4 classes", counts, FOUR_CLASSES)
+    yield case("share_labels", "4 classes", labels, FOUR_CLASSES)
+    given: dict[str, Any] = {"candidates": Multiway(), "how": "flip"}
+    yield case("share_splits", "max", "choose_best", TWO, criterion=Max(), **given)
+    options = "gini, 4 classes"
+    yield case(
+        "share_splits", options, "choose_best", FOUR_CLASSES_MIXED, criterion=Gini(), **given
+    )

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,16 @@ _LARGE_SCALE = 2_000.0
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Integers that get noise of their own."""
+    """Integers that get noise of their own.
+
+    ``weight`` is for noise that parties make together ("shares"): how many of the shares there are
+    that make one discrete Laplace noise of that scale, over how many it takes.
+    """
 
     law: str
     values: NDArray[np.int64]
     scale: float
+    weight: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +79,8 @@ def outcomes(one: Question, other: Question, most: int) -> list[Outcome] | None:
     """Return the outcomes of a question on two tables; None if it is not the same question."""
     match one, other:
         case Sums(), Sums():
-            alike = one.law == other.law and one.scale == other.scale
-            if not alike or one.values.shape != other.values.shape:
+            laws = [(each.law, each.scale, each.weight, each.values.shape) for each in (one, other)]
+            if laws[0] != laws[1]:
                 return None
             return _sums(one, other, most)
         case Choice(), Choice():
@@ -177,9 +182,12 @@ def _sums(one: Sums, other: Sums, most: int) -> list[Outcome]:
     """Return the outcomes of noisy integers, rounded; at most so many, if that is possible."""
     pairs = list(zip(one.values.ravel().tolist(), other.values.ravel().tolist(), strict=True))
     intervals = _rounding(pairs, one.scale, most)
-    mass: Callable[[int | None, int | None, float], float] = (
-        laplace_mass if one.law == "laplace" else gaussian_mass
-    )
+    masses: dict[str, Callable[[int | None, int | None, float], float]] = {
+        "laplace": laplace_mass,
+        "gaussian": gaussian_mass,
+        "shares": partial(shares_mass, weight=one.weight),
+    }
+    mass = masses[one.law]
     parts = [
         [
             (
@@ -280,7 +288,24 @@ def gaussian_mass(low: int | None, high: int | None, scale: float) -> float:
         left = -math.inf if low is None else (low + 0.5) / scale
         right = math.inf if high is None else (high + 0.5) / scale
         return _normal_mass(left, right)
-    cumulative, reach = _gaussian_sums(scale)
+    return _tabled_mass(low, high, *_gaussian_sums(scale))
+
+
+def shares_mass(
+    low: int | None, high: int | None, scale: float, *, weight: Fraction = Fraction(1)
+) -> float:
+    """Return the log probability that the sum of some shares of noise lies above low, up to high.
+
+    A share is the difference of two Polya variables (negative binomial with r = 1/h). So is the sum
+    of k of them, with r = k/h, which is the weight: at 1 it is discrete Laplace noise.
+    """
+    return _tabled_mass(low, high, *_share_sums(scale, weight))
+
+
+def _tabled_mass(
+    low: int | None, high: int | None, cumulative: NDArray[np.float64], reach: int
+) -> float:
+    """Return a log probability of a symmetric law, from a table of P(noise >= k - reach)."""
     if high is not None and (low is None or low + high < 0):  # mirror: small sums keep their digits
         low, high = -high - 1, None if low is None else -low - 1
     if low is None:
@@ -298,6 +323,55 @@ def _gaussian_sums(scale: float) -> tuple[NDArray[np.float64], int]:
     weights = np.exp(-((k / scale) ** 2) / 2)
     tails = np.concatenate([np.cumsum(weights[::-1])[::-1], [0.0]])
     return tails / tails[0], reach
+
+
+@lru_cache(maxsize=64)
+def _share_sums(scale: float, weight: Fraction) -> tuple[NDArray[np.float64], int]:
+    """Return P(noise >= k - reach) for a difference of two Polya variables."""
+    law = polya(1 / scale, weight)
+    difference = np.convolve(law, law[::-1])
+    tails = np.concatenate([np.cumsum(difference[::-1])[::-1], [0.0]])
+    return tails / tails[0], len(law) - 1
+
+
+@lru_cache(maxsize=64)
+def polya(rate: float, weight: Fraction) -> NDArray[np.float64]:
+    """Return P(X = x) for x = 0, 1, ... of the sum of some Polya variables; a weight of 1: all.
+
+    Up to where the tail is beyond what doubles tell.
+    """
+    r, steps = float(weight), math.ceil((60 + 10 * float(weight)) / rate) + 2
+    x = np.arange(1, steps)
+    factors = np.concatenate([[0.0], np.log((r + x - 1) / x) - rate])
+    logs = np.cumsum(factors)
+    masses = np.exp(logs - logs.max())
+    return np.asarray(masses / masses.sum())
+
+
+def largest(law: NDArray[np.float64], leads: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the log probability of each of several options to have the largest noisy score.
+
+    Parameters
+    ----------
+    law : array
+        P(X = x) of the noise of every option, in whole steps from 0 on.
+    leads : array of shape (options, options)
+        Option k is ahead of option j if and only if its noise exceeds that of j by at least
+        ``leads[k, j]`` steps.
+    """
+    cumulative = np.cumsum(law)
+    x = np.arange(len(law))
+    found = []
+    for option, needed in enumerate(leads):
+        masses = law.copy()
+        for other, lead in enumerate(needed.tolist()):
+            if other != option:
+                most = x - lead
+                below = cumulative[np.clip(most, 0, len(law) - 1)]
+                masses = masses * np.where(most >= 0, below, 0.0)
+        found.append(masses.sum())
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(found))
 
 
 def _normal_mass(left: float, right: float) -> float:

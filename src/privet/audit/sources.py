@@ -47,6 +47,8 @@ class Follower:
 
     def __init__(self, answers: tuple[Any, ...]) -> None:
         self._answers = iter(answers)
+        #: Whether what a sampler makes is one outcome, or each of its choices is.
+        self.whole_draws = True
         #: Whoever keeps the source keeps this, and is told by it: no two runs have the same.
         self.secret = secrets.token_bytes(16)
 
@@ -91,8 +93,20 @@ class Follower:
 
     def draw(self, sampler: Callable[[Any], T]) -> T:
         """See :class:`~privet.privacy.Noise`."""
+        if not self.whole_draws:
+            return sampler(self)
         answer: T = self._answer(lambda: Drawn(law_of(sampler)))
         return answer
+
+    def add_shares(
+        self, values: NDArray[np.int64], scale: float, weight: Fraction
+    ) -> NDArray[np.int64]:
+        """Return sums with what some shares of discrete Laplace noise add up to."""
+        return np.asarray(self._answer(lambda: Sums("shares", values.copy(), scale, weight)))
+
+    def draw_by(self, law: Callable[[], dict[Hashable, float]]) -> Any:
+        """Return one of several outcomes, whose log probabilities are found if they are needed."""
+        return self._answer(lambda: Drawn(law()))
 
 
 class _Walker:

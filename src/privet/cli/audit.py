@@ -183,10 +183,10 @@ def _fits(
 
 def _defaults(learner: Learner | None, epsilon: float) -> Iterator[Case]:
     """Yield the first case of every estimator."""
-    from privet.audit.catalogue import cases
+    from privet.audit.catalogue import of_estimators
 
     seen = set()
-    for case in cases(epsilon):
+    for case in of_estimators(epsilon):
         kind = type(case.estimator)
         if kind not in seen and (learner is None or case.learner == learner):
             seen.add(kind)

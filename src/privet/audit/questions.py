@@ -1,0 +1,275 @@
+"""Questions that are audited by themselves, of one table and of parties together.
+
+A learner asks some questions of a table, with some options. A :class:`Question` asks any of them
+and publishes the answer with the ledger's card, as an estimator does with its model, so that the
+exact audit (:mod:`privet.audit.exact`) can be made of it.
+
+A :class:`SharedQuestion` is answered by two parties under secure sums. What is released there is
+the opened sum, or the place of the largest one, and its noise is what the parties' shares make
+together. So the whole protocol runs with the parties' own code, but for their noise: every party's
+source notes which share it was asked for, and gives one that the audit chose. With shares of zero
+the opened sum is exact; the law of all shares together, as they were asked for, is added to it.
+Choices are only seen by their winners: how much noise makes one option overtake another is found by
+trying. Nothing is read that the protocol does not open. Proof: docs/proofs/audit.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from privet.audit.laws import largest, polya
+from privet.errors import AuditError
+from privet.federation import FederatedTable, Party
+from privet.model import PrivacyCard
+from privet.privacy import Budget
+from privet.privacy.polya import draw_polya, draw_shares
+from privet.schema import Numeric, Schema
+from privet.tables import PrivateTable
+
+#: Option k is ahead of option j if its noise exceeds that of j by so many steps, at the most.
+_MOST_STEPS = 2**14
+#: So many steps behind, an option never wins.
+_OUT = -(2**30)
+#: What was needed in earlier searches: tried first, since small tables are alike.
+_seen: set[int] = set()
+
+
+class Question(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """One question to a table, asked by :meth:`fit` with the whole budget.
+
+    Parameters
+    ----------
+    question : str
+        The name of a method of :class:`~privet.PrivateTable` or of its cells.
+    epsilon : float
+    schema : Schema
+    given : dict, optional
+        What the question comes with, besides its amount.
+    by : str, optional
+        A feature: its codes are the cells that are asked. The whole table is one cell if None.
+    delta : float, optional
+        For zCDP.
+    whole_draws : bool, default=True
+        Whether what a sampler of several choices makes is one outcome, or each of its choices is:
+        where there is too much that it can make, paths of choices can be followed.
+    ledger, random_state
+        As for estimators.
+    """
+
+    def __init__(
+        self,
+        question: str,
+        epsilon: float,
+        schema: Schema,
+        *,
+        given: dict[str, Any] | None = None,
+        by: str | None = None,
+        delta: float | None = None,
+        whole_draws: bool = True,
+        ledger: None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.question = question
+        self.epsilon = epsilon
+        self.schema = schema
+        self.given = given
+        self.by = by
+        self.delta = delta
+        self.whole_draws = whole_draws
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Ask, and keep the answer and the card."""
+        budget = Budget(self.epsilon, self.delta)
+        if not self.whole_draws:
+            self.random_state.whole_draws = False
+        table = PrivateTable(X, y, self.schema, budget, random_state=self.random_state)
+        self.answer_ = self._ask(table)
+        self.privacy_ = PrivacyCard.of(table.ledger, table.leaks, covered=table.covered)
+        return self
+
+    def _ask(self, table: Any) -> Any:
+        asked = table
+        if self.question not in vars(PrivateTable):
+            asked = table.root() if self.by is None else table.root().partition(self.by)
+        amount = table.ledger.left
+        return getattr(asked, self.question)(**(self.given or {}), amount=amount)
+
+
+class SharedQuestion(Question):
+    """One question to two parties under secure sums, asked by :meth:`fit`.
+
+    A record is at the first party if it has the first value of the schema's first feature (a
+    number: the lower bound), else at the second: so a new record moves no other.
+
+    Parameters
+    ----------
+    question, epsilon, schema, given, by, ledger, random_state
+        As for :class:`Question`; of federated cells.
+    honest : int, default=2
+        How many of the two parties' shares make the noise.
+    """
+
+    def __init__(
+        self,
+        question: str,
+        epsilon: float,
+        schema: Schema,
+        *,
+        given: dict[str, Any] | None = None,
+        by: str | None = None,
+        honest: int = 2,
+        ledger: None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            question, epsilon, schema, given=given, by=by, ledger=ledger, random_state=random_state
+        )
+        self.honest = honest
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Ask, and keep the answer and the card of the party that paid least."""
+        ask = partial(self._run, X, y)
+        opened, shares, books = ask()
+        scale, weight = 1 / float(shares[0].rate), sum(Fraction(1, each.honest) for each in shares)
+        source = self.random_state
+        self.answer_: Any
+        if shares[0].two_sided:
+            self.answer_ = source.add_shares(np.asarray(opened), scale, Fraction(weight))
+        else:
+            ahead = _Ahead(ask, shares[0].size, len(opened))
+            self.answer_ = [
+                source.draw_by(partial(ahead.law, cell, scale, Fraction(weight)))
+                for cell in range(len(opened))
+            ]
+        self.privacy_ = min(books, key=lambda card: card.epsilon)
+        return self
+
+    def _run(
+        self, X: Any, y: Any, told: NDArray[np.int64] | None = None
+    ) -> tuple[Any, list[_Share], list[PrivacyCard]]:
+        """Ask the parties once; return what is opened, the shares that they drew, and the cards.
+
+        ``told`` is the noise of all parties together; none if not given.
+        """
+        budget = Budget(self.epsilon)
+        first = next(iter(self.schema.features.values()))
+        value = first.low if isinstance(first, Numeric) else first.values[0]
+        here = np.array([each == value for each in X[:, 0].tolist()], dtype=bool)
+        noises = [_SharedNoise(told), _SharedNoise(None)]
+        parties = [
+            Party(name, X[held], y[held], self.schema, budget, random_state=noise)
+            for name, held, noise in zip(("north", "south"), (here, ~here), noises, strict=True)
+        ]
+        table = FederatedTable(parties, honest=self.honest).session(budget)
+        opened = self._ask(table)
+        shares = [share for noise in noises for share in noise.asked]
+        if len({(share.two_sided, share.size, share.rate) for share in shares}) != 1:
+            raise AuditError("the parties add different noise to one sum, or none at all")
+        ledgers = [table.ledger, *(party.table.ledger for party in parties)]
+        return opened, shares, [PrivacyCard.of(ledger, table.leaks) for ledger in ledgers]
+
+
+@dataclass(frozen=True)
+class _Share:
+    """What a party was asked to draw."""
+
+    two_sided: bool
+    size: int
+    rate: Fraction
+    honest: int
+
+
+class _SharedNoise:
+    """A party's source: it notes the share that is drawn, and gives what it was told.
+
+    Under secure sums parties draw nothing but shares; what else is asked is refused.
+    """
+
+    private = False
+
+    def __init__(self, told: NDArray[np.int64] | None) -> None:
+        self._told = told
+        self.asked: list[_Share] = []
+
+    def draw(self, sampler: Any) -> Any:
+        """See :class:`~privet.privacy.Noise`."""
+        if not isinstance(sampler, partial) or sampler.func not in (draw_shares, draw_polya):
+            raise AuditError("under secure sums parties draw shares of noise, nothing else")
+        size, rate, honest = sampler.args
+        self.asked.append(_Share(sampler.func is draw_shares, size, rate, honest))
+        return np.zeros(size, dtype=np.int64) if self._told is None else self._told.copy()
+
+    def _refuse(self, *_: Any) -> Any:
+        raise AuditError("under secure sums parties draw shares of noise, nothing else")
+
+    add_laplace = add_gaussian = permute_and_flip = exponential = _refuse
+    grid_point = grid_points = below = _refuse
+
+
+class _Ahead:
+    """By how many steps of noise each option of each cell must be ahead of each other one.
+
+    Found by halving, for all cells at once: all other options have noise that keeps them out.
+    """
+
+    def __init__(self, ask: Callable[..., Any], size: int, cells: int) -> None:
+        self._ask = ask
+        self._shape = (cells, size // cells)
+
+    def law(self, cell: int, scale: float, weight: Fraction) -> dict[Hashable, float]:
+        """Return the log probability of everything that can be chosen for a cell."""
+        names, steps = self._found
+        logs = largest(polya(1 / scale, weight), steps[cell])
+        return dict(zip((each[cell] for each in names), logs.tolist(), strict=True))
+
+    @cached_property
+    def _found(self) -> tuple[list[list[Any]], NDArray[np.int64]]:
+        """For every option what is released if it wins, by cells; and the steps."""
+        cells, options = self._shape
+        names = [self._winners({option: 0}) for option in range(options)]
+        steps = np.zeros((cells, options, options), dtype=np.int64)
+        for j in range(options):
+            for k in range(j):
+                low = np.full(cells, -_MOST_STEPS)  # too little for k to win against j
+                high = np.full(cells, _MOST_STEPS)  # enough
+                while (high - low > 1).any():
+                    middle = np.array([*map(_between, low.tolist(), high.tolist())])
+                    won = [
+                        one == other
+                        for one, other in zip(
+                            self._winners({j: 0, k: middle}), names[k], strict=True
+                        )
+                    ]
+                    low, high = np.where(won, low, middle), np.where(won, middle, high)
+                if (high == _MOST_STEPS).any() or (low == 1 - _MOST_STEPS).any():
+                    raise AuditError("the options of a choice are too far apart: use fewer records")
+                steps[:, k, j], steps[:, j, k] = high, 1 - high
+                _seen.update(high.tolist())
+        return names, steps
+
+    def _winners(self, noise: dict[int, Any]) -> list[Any]:
+        """Return what is released if some options have some noise, and the others stay out."""
+        told = np.full(self._shape, _OUT)
+        for option, steps in noise.items():
+            told[:, option] = steps
+        return list(self._ask(told.ravel())[0])
+
+
+def _between(low: int, high: int) -> int:
+    """Return which number of steps to try next: more than low is needed, high is enough."""
+    if high - low <= 1:
+        return high
+    if high in _seen:
+        return high - 1
+    likely = sorted(step for step in _seen if low < step < high)
+    return likely[len(likely) // 2] if likely else (low + high) // 2

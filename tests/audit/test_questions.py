@@ -1,0 +1,208 @@
+"""Questions audited by themselves: all are asked, sums and choices of parties have their laws."""
+
+import inspect
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from privet.audit import exact
+from privet.audit.catalogue import ONE, of_estimators, of_questions
+from privet.audit.laws import laplace_mass, largest, polya, shares_mass
+from privet.audit.questions import SharedQuestion
+from privet.errors import AuditError
+from privet.privacy import (
+    DiscreteLaplace,
+    JointQuantiles,
+    LaplaceShare,
+    NoisyMaxShare,
+    PermuteAndFlip,
+    TopOf,
+    WholeTree,
+)
+from privet.privacy.mechanisms import round_up
+from privet.tables import Cells, PrivateTable
+
+CASES = {case.options: case for case in of_questions(1.0)}
+#: What costs nothing, and what no budget covers: a study asks it, and its model is marked.
+FREE = {"take", "split", "partition", "root", "parts", "start_scores", "mark_leak"}
+LEAKING = {"leaking_means", "leaking_quantiles"}
+
+
+# The catalogue asks everything
+
+
+def questions():
+    return {
+        name
+        for kind in (Cells, PrivateTable)
+        for name, method in vars(kind).items()
+        if inspect.isfunction(method) and not name.startswith("_")
+    } - (FREE | LEAKING)
+
+
+@pytest.mark.filterwarnings("ignore")  # fits with a seed, and as published
+def test_every_question_that_is_charged_has_a_case(monkeypatch):
+    asked = {}
+
+    def note(kind, name):
+        real = getattr(kind, name)
+
+        def ask(self, *given, **options):
+            bound = inspect.signature(real).bind(self, *given, **options).arguments
+            asked.setdefault(name, []).append((self.schema, bound))
+            return real(self, *given, **options)
+
+        monkeypatch.setattr(kind, name, ask)
+
+    for name in questions():
+        note(Cells if name in vars(Cells) else PrivateTable, name)
+    for case in [*of_questions(), *of_estimators()]:
+        schema = case.estimator.schema
+        if isinstance(case.estimator, SharedQuestion):
+            exact.run(exact._Fit(case.estimator), (), ())
+        elif case.learner == "question" or set(asked) < questions():
+            model = clone(case.estimator).set_params(random_state=1)
+            if case.learner == "question":
+                model.set_params(whole_draws=True)
+            rows = np.array([exact.universe(schema)[0]], dtype=object)
+            model.fit(rows[:, :-1], rows[:, -1])
+    assert set(asked) == questions()
+    assert {bound["count"] for _, bound in asked["choose_features"]} == {2}
+    assert {bound["depth"] for _, bound in asked["draw_trees"]} >= {2, 3}
+    for name in ("choose_labels", "noisy_class_counts", "share_labels", "share_splits"):
+        assert max(len(schema.classes) for schema, _ in asked[name]) >= 4
+
+
+# Deliberate bugs: the same audit passes without them
+
+
+def change(monkeypatch, mechanism, name, to):
+    real = getattr(mechanism, name).fget
+    monkeypatch.setattr(mechanism, name, property(lambda self: to(self, real(self))))
+
+
+def leave_out_a_share(monkeypatch, mechanism):
+    """The second party adds none."""
+    real, calls = mechanism.release, []
+
+    def release(self, exact, noise):
+        calls.append(noise)
+        if len(calls) % 2:
+            return real(self, exact, noise)
+        units = self.units if isinstance(self, NoisyMaxShare) else 1
+        return units * np.array(exact)
+
+    monkeypatch.setattr(mechanism, "release", release)
+
+
+@pytest.mark.parametrize(
+    ("options", "mutate"),
+    [
+        (
+            "choose_features, 2 of 3, pure",
+            lambda m: change(m, TopOf, "scale", lambda s, _: round_up(s.spread / s.epsilon)),
+        ),
+        (
+            "choose_features, 2 of 3, zCDP",
+            lambda m: change(m, TopOf, "scale", lambda s, _: round_up(s.spread / s.epsilon)),
+        ),
+        (
+            "joint_quantiles, 2 parts, pure",
+            lambda m: change(m, JointQuantiles, "rate", lambda _, rate: 2 * rate),
+        ),
+        (
+            "joint_quantiles, 2 parts, zCDP",
+            lambda m: change(m, JointQuantiles, "rate", lambda _, rate: 2 * rate),
+        ),
+        (
+            "choose, max, pure",
+            lambda m: change(m, PermuteAndFlip, "scale", lambda _, scale: scale / 2),
+        ),
+        (
+            "choose_labels, 4 classes, pure",
+            lambda m: change(m, PermuteAndFlip, "scale", lambda _, scale: scale / 2),
+        ),
+        (
+            "noisy_class_counts, 4 classes, pure",
+            lambda m: change(m, DiscreteLaplace, "scale", lambda _, scale: scale / 2),
+        ),
+        (
+            "draw_trees, depth 3, 2 classes",
+            lambda m: change(m, WholeTree, "rate", lambda _, rate: 2 * rate),
+        ),
+        (
+            "draw_trees, depth 3, 4 classes",
+            lambda m: change(m, WholeTree, "rate", lambda _, rate: 2 * rate),
+        ),
+        ("share_counts, 2 of 2 honest", lambda m: leave_out_a_share(m, LaplaceShare)),
+        ("share_class_counts, 4 classes", lambda m: leave_out_a_share(m, LaplaceShare)),
+        ("share_labels, 2 of 2 honest", lambda m: leave_out_a_share(m, NoisyMaxShare)),
+        (
+            "share_labels, 4 classes",
+            lambda m: change(m, NoisyMaxShare, "rate", lambda _, rate: 2 * rate),
+        ),
+        (
+            "share_splits, max",
+            lambda m: change(m, NoisyMaxShare, "rate", lambda _, rate: 2 * rate),
+        ),
+    ],
+)
+def test_a_bug_in_a_question_is_caught(monkeypatch, options, mutate):
+    mutate(monkeypatch)  # without it the case holds: test_exact.py runs all of them
+    verdict = CASES[options].short()
+    assert not verdict.holds
+    assert verdict.found > verdict.claim
+
+
+def test_books_of_a_party_that_say_too_little_are_caught(monkeypatch):
+    """The coordinator's books are right: what counts is what the party's own say."""
+    real = Cells._charge
+
+    def half(self, mechanisms, question):
+        real(
+            self, [LaplaceShare(1, each.epsilon / 2, each.honest) for each in mechanisms], question
+        )
+
+    monkeypatch.setattr(Cells, "_charge", half)
+    verdict = CASES["share_counts, 2 of 2 honest"].short()
+    assert verdict.claim == 0.5
+    assert not verdict.holds
+
+
+@pytest.mark.filterwarnings("ignore::privet.errors.PrivacyLeakWarning")
+def test_parties_that_add_no_noise_at_all_are_refused(monkeypatch):
+    monkeypatch.setattr(LaplaceShare, "release", lambda self, exact, noise: np.array(exact))
+    with pytest.raises(AuditError, match="none at all"):
+        exact.audit(SharedQuestion("noisy_counts", 1.0, ONE), most_records=1)
+
+
+# The laws
+
+
+def test_all_shares_together_are_discrete_laplace_noise():
+    for scale in (0.5, 1.0, 7.0):
+        for low, high in [(None, -1), (None, 0), (-3, 4), (2, None), (0, 1)]:
+            found = shares_mass(low, high, scale, weight=Fraction(1))
+            assert found == pytest.approx(laplace_mass(low, high, scale), abs=1e-12)
+
+
+def test_half_of_the_shares_are_less_noise_and_convolve_to_the_whole():
+    half, whole = polya(0.25, Fraction(1, 2)), polya(0.25, Fraction(1))
+    assert np.convolve(half, half)[:100] == pytest.approx(whole[:100], rel=1e-12)
+    assert whole[:5] == pytest.approx([-math.expm1(-0.25) * math.exp(-0.25 * x) for x in range(5)])
+
+
+def test_the_law_of_the_largest_by_draws():
+    """False alarms: five deviations on each of three shares, below 2e-6 in all."""
+    law, scores = polya(0.2, Fraction(1)), np.array([3, 0, 1])
+    places = np.arange(3)
+    leads = scores[None, :] - scores[:, None] + (places[None, :] < places[:, None])
+    exactly = np.exp(largest(law, leads))
+    assert exactly.sum() == pytest.approx(1)
+    draws = 200_000
+    noise = np.random.default_rng(1).geometric(-math.expm1(-0.2), (draws, 3)) - 1
+    seen = np.bincount((scores + noise).argmax(axis=1), minlength=3) / draws
+    assert (np.abs(seen - exactly) < 5 * np.sqrt(exactly * (1 - exactly) / draws)).all()
