@@ -141,11 +141,7 @@ def leave_out_a_share(monkeypatch, mechanism):
         ("share_class_counts, 4 classes", lambda m: leave_out_a_share(m, LaplaceShare)),
         ("share_labels, 2 of 2 honest", lambda m: leave_out_a_share(m, NoisyMaxShare)),
         (
-            "share_labels, 4 classes",
-            lambda m: change(m, NoisyMaxShare, "rate", lambda _, rate: 2 * rate),
-        ),
-        (
-            "share_splits, max",
+            "share_splits, max, 2 classes",
             lambda m: change(m, NoisyMaxShare, "rate", lambda _, rate: 2 * rate),
         ),
     ],

@@ -298,7 +298,7 @@ def of_questions(epsilon: float = 1.0) -> Iterator[Case]:
         yield case(f"4 classes, {account}", "choose_labels", FOUR_CLASSES, by="a", delta=delta)
         yield case(f"4 classes, {account}", "noisy_class_counts", FOUR_CLASSES, delta=delta)
     yield case(
-        "4 parts", "joint_quantiles", CONTINUOUS, most_telling, NUMBERS, feature="x", parts=4
+        "3 parts", "joint_quantiles", CONTINUOUS, most_telling, NUMBERS, feature="x", parts=3
     )
     yield case("5 classes", "choose_labels", FIVE_CLASSES)
     yield case("gini", "choose", MIXED, criterion=Gini())
@@ -316,7 +316,7 @@ def of_questions(epsilon: float = 1.0) -> Iterator[Case]:
         model = Question(
             "draw_trees", epsilon, schema, given={"depth": depth, "merge": False}, whole_draws=False
         )
-        yield Case("question", f"draw_trees, {options}", model, {"paths": 6})
+        yield Case("question", f"draw_trees, {options}", model, {"paths": 4})
     yield from _shared(epsilon)
 
 
@@ -342,8 +342,6 @@ def _shared(epsilon: float) -> Iterator[Case]:
     yield case("share_class_counts", "4 classes", counts, FOUR_CLASSES)
     yield case("share_labels", "4 classes", labels, FOUR_CLASSES)
     given: dict[str, Any] = {"candidates": Multiway(), "how": "flip"}
-    yield case("share_splits", "max", "choose_best", TWO, criterion=Max(), **given)
-    options = "gini, 4 classes"
-    yield case(
-        "share_splits", options, "choose_best", FOUR_CLASSES_MIXED, criterion=Gini(), **given
-    )
+    for criterion, schema in ((Max(), TWO), (Gini(), FOUR_CLASSES_MIXED)):
+        options = f"{criterion.name}, {len(schema.classes or ())} classes"
+        yield case("share_splits", options, "choose_best", schema, criterion=criterion, **given)

@@ -35,9 +35,11 @@ from privet.schema import Numeric, Schema
 from privet.tables import PrivateTable
 
 #: Option k is ahead of option j if its noise exceeds that of j by so many steps, at the most.
-_MOST_STEPS = 2**14
+_MOST_STEPS = 2**13
 #: So many steps behind, an option never wins.
 _OUT = -(2**30)
+#: So often may a question be tried: far more than a search takes.
+_MOST_TRIALS = 10**6
 #: What was needed in earlier searches: tried first, since small tables are alike.
 _seen: set[int] = set()
 
@@ -138,45 +140,64 @@ class SharedQuestion(Question):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Ask, and keep the answer and the card of the party that paid least."""
-        ask = partial(self._run, X, y)
-        opened, shares, books = ask()
-        scale, weight = 1 / float(shares[0].rate), sum(Fraction(1, each.honest) for each in shares)
+        parties = _Parties(self.schema, X, y, self.epsilon, self.honest)
+        opened, shares = parties.run(self._ask)
+        cards = parties.cards()  # before anything is tried out
+        if len({(share.two_sided, share.size, share.rate) for share in shares}) != 1:
+            raise AuditError("the parties add different noise to one sum, or none at all")
+        rate, size = float(shares[0].rate), shares[0].size
+        weight = sum((Fraction(1, share.honest) for share in shares), Fraction(0))
         source = self.random_state
         self.answer_: Any
         if shares[0].two_sided:
-            self.answer_ = source.add_shares(np.asarray(opened), scale, Fraction(weight))
+            self.answer_ = source.add_shares(np.asarray(opened), 1 / rate, weight)
         else:
-            ahead = _Ahead(ask, shares[0].size, len(opened))
+            ahead = _Ahead(lambda told: parties.run(self._ask, told)[0], size, len(opened))
             self.answer_ = [
-                source.draw_by(partial(ahead.law, cell, scale, Fraction(weight)))
+                source.draw_by(partial(ahead.law, cell, rate, weight))
                 for cell in range(len(opened))
             ]
-        self.privacy_ = min(books, key=lambda card: card.epsilon)
+        self.privacy_ = min(cards, key=lambda card: card.epsilon)
         return self
 
-    def _run(
-        self, X: Any, y: Any, told: NDArray[np.int64] | None = None
-    ) -> tuple[Any, list[_Share], list[PrivacyCard]]:
-        """Ask the parties once; return what is opened, the shares that they drew, and the cards.
 
-        ``told`` is the noise of all parties together; none if not given.
-        """
-        budget = Budget(self.epsilon)
-        first = next(iter(self.schema.features.values()))
+class _Parties:
+    """Two parties that answer one question as often as it is tried."""
+
+    def __init__(self, schema: Schema, X: Any, y: Any, epsilon: float, honest: int) -> None:
+        first = next(iter(schema.features.values()))
         value = first.low if isinstance(first, Numeric) else first.values[0]
         here = np.array([each == value for each in X[:, 0].tolist()], dtype=bool)
-        noises = [_SharedNoise(told), _SharedNoise(None)]
-        parties = [
-            Party(name, X[held], y[held], self.schema, budget, random_state=noise)
-            for name, held, noise in zip(("north", "south"), (here, ~here), noises, strict=True)
+        self._noises = [_SharedNoise(), _SharedNoise()]
+        self._budget = Budget(epsilon)
+        self._parties = [
+            Party(
+                name, X[held], y[held], schema, Budget(_MOST_TRIALS * epsilon), random_state=noise
+            )
+            for name, held, noise in zip(
+                ("north", "south"), (here, ~here), self._noises, strict=True
+            )
         ]
-        table = FederatedTable(parties, honest=self.honest).session(budget)
-        opened = self._ask(table)
-        shares = [share for noise in noises for share in noise.asked]
-        if len({(share.two_sided, share.size, share.rate) for share in shares}) != 1:
-            raise AuditError("the parties add different noise to one sum, or none at all")
-        ledgers = [table.ledger, *(party.table.ledger for party in parties)]
-        return opened, shares, [PrivacyCard.of(ledger, table.leaks) for ledger in ledgers]
+        self._table = FederatedTable(self._parties, honest=honest)
+        self._last = self._table
+
+    def run(
+        self, ask: Callable[[Any], Any], told: NDArray[np.int64] | None = None
+    ) -> tuple[Any, list[_Share]]:
+        """Ask once; return what is opened, and the shares that were drawn.
+
+        ``told`` is the noise of both parties together; none if not given.
+        """
+        self._last = self._table.session(self._budget)
+        for noise, share in zip(self._noises, (told, None), strict=True):
+            noise.told = share
+            noise.asked.clear()
+        return ask(self._last), [share for noise in self._noises for share in noise.asked]
+
+    def cards(self) -> list[PrivacyCard]:
+        """Return what all books say: the coordinator's and each party's."""
+        ledgers = [self._last.ledger, *(party.table.ledger for party in self._parties)]
+        return [PrivacyCard.of(ledger, self._table.leaks) for ledger in ledgers]
 
 
 @dataclass(frozen=True)
@@ -197,8 +218,8 @@ class _SharedNoise:
 
     private = False
 
-    def __init__(self, told: NDArray[np.int64] | None) -> None:
-        self._told = told
+    def __init__(self) -> None:
+        self.told: NDArray[np.int64] | None = None
         self.asked: list[_Share] = []
 
     def draw(self, sampler: Any) -> Any:
@@ -207,7 +228,7 @@ class _SharedNoise:
             raise AuditError("under secure sums parties draw shares of noise, nothing else")
         size, rate, honest = sampler.args
         self.asked.append(_Share(sampler.func is draw_shares, size, rate, honest))
-        return np.zeros(size, dtype=np.int64) if self._told is None else self._told.copy()
+        return np.zeros(size, dtype=np.int64) if self.told is None else self.told.copy()
 
     def _refuse(self, *_: Any) -> Any:
         raise AuditError("under secure sums parties draw shares of noise, nothing else")
@@ -222,14 +243,14 @@ class _Ahead:
     Found by halving, for all cells at once: all other options have noise that keeps them out.
     """
 
-    def __init__(self, ask: Callable[..., Any], size: int, cells: int) -> None:
+    def __init__(self, ask: Callable[[NDArray[np.int64]], Any], size: int, cells: int) -> None:
         self._ask = ask
         self._shape = (cells, size // cells)
 
-    def law(self, cell: int, scale: float, weight: Fraction) -> dict[Hashable, float]:
+    def law(self, cell: int, rate: float, weight: Fraction) -> dict[Hashable, float]:
         """Return the log probability of everything that can be chosen for a cell."""
         names, steps = self._found
-        logs = largest(polya(1 / scale, weight), steps[cell])
+        logs = largest(polya(rate, weight), steps[cell])
         return dict(zip((each[cell] for each in names), logs.tolist(), strict=True))
 
     @cached_property
@@ -262,7 +283,7 @@ class _Ahead:
         told = np.full(self._shape, _OUT)
         for option, steps in noise.items():
             told[:, option] = steps
-        return list(self._ask(told.ravel())[0])
+        return list(self._ask(told.ravel()))
 
 
 def _between(low: int, high: int) -> int:
