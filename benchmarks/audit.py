@@ -1,6 +1,7 @@
 """Check what the books say against what can be told from the models: ours, peers', published ones.
 
-* exact: every case of ``privet.audit.catalogue``, on all neighbouring tables of a small universe;
+* exact: every case of ``privet.audit.catalogue`` (estimators, and questions by themselves), on all
+  neighbouring tables of a small universe;
 * sample: every estimator of ours at its defaults, fitted many times with and without one record;
 * peers, where they can be imported (see ``_peers.py`` and ``--peer-python``): diffprivlib's
   ``DecisionTreeClassifier`` and ``RandomForestClassifier`` and interpret's
@@ -199,7 +200,8 @@ def run_exact(args: argparse.Namespace) -> Iterator[Row]:
     from privet.audit.catalogue import cases
 
     for case in cases(EPSILON):
-        if args.only and type(case.estimator).__name__ not in args.only:
+        name = type(case.estimator).__name__
+        if (args.only and name not in args.only) or (name, case.options) in args.known:
             continue
         tables, verdict = "representatives, 2", case.short() if args.records > 1 else None
         if verdict is None or verdict.runs <= MOST_FITS:
@@ -207,7 +209,7 @@ def run_exact(args: argparse.Namespace) -> Iterator[Row]:
             verdict = case.audit(most_records=args.records, n_jobs=args.jobs)
         yield Row(
             part="exact",
-            name=type(case.estimator).__name__,
+            name=name,
             options=case.options,
             tables=tables,
             measure="rho" if verdict.claimed.accountant == "zCDP" else "epsilon",
@@ -539,7 +541,7 @@ def write_report(path: Path, rows: Rows) -> None:
             row.measure == "epsilon" and row.claimed > row.asked * (1 + 1e-9) for row in of["exact"]
         )
         text += [
-            "## Exhaustive: our estimators\n",
+            "## Exhaustive: our estimators and questions\n",
             f"{len(of['exact'])} cases, of which {broken} do not hold what the ledger says; in "
             f"{dearer} the ledger says more than was asked for. Where it says less, the fit needed "
             "no more.\n",
@@ -597,7 +599,7 @@ def draw(path: Path, rows: Rows) -> None:
     )
     left.axvline(1, color="0.2", linewidth=1)
     left.set(
-        title="Our estimators: found / claimed by the ledger",
+        title="Ours: found / claimed by the ledger",
         xlabel="all outcomes dark, paths light",
     )
     finite = [row.ratio for row in broken if math.isfinite(row.ratio)]
@@ -641,6 +643,8 @@ def tell(what: str) -> Callable[[int, int], None]:
 def again(args: argparse.Namespace, row: Row) -> bool:
     """Tell whether a row of the CSV is to be measured again."""
     ours = row.part in ("exact", "sample")
+    if row.part == "exact" and args.new:
+        return False
     return row.part in args.parts and not (ours and args.only and row.name not in args.only)
 
 
@@ -648,6 +652,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--only", nargs="+", help="exact, sample: these estimators of ours")
+    parser.add_argument("--new", action="store_true", help="exact: only what the CSV does not have")
     parser.add_argument("--records", type=int, choices=(1, 2), default=2, help="exact: per table")
     parser.add_argument("--runs", type=int, default=2000, help="sample: fits on each table")
     parser.add_argument("--peer-runs", type=int, default=1000, help="peers: fits on each table")
@@ -664,6 +669,7 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / "audit.csv"
     rows = [] if args.fresh else [row for row in read_rows(path) if not again(args, row)]
+    args.known = {(row.name, row.options) for row in rows if row.part == "exact"}
     for part in args.parts:
         for row in RUN[part](args):
             rows.append(row)

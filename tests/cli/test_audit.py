@@ -5,6 +5,7 @@ from functools import partial
 import pyarrow.parquet
 import pytest
 
+from privet.audit import readers
 from privet.datasets import PATIENTS, make_patients
 from privet.privacy import DiscreteLaplace
 
@@ -59,9 +60,28 @@ def test_published(call):
     assert "stop rule on exact counts" in out
 
 
+def test_readers(call, monkeypatch):
+    """Of one container each, with a reader that keeps the law and one that does not."""
+    known = {writer.name: writer for writer in readers.known_writers()}
+    monkeypatch.setattr(readers, "known_writers", lambda: [known["numpy, double"]])
+    code, out, _ = call("--readers")
+    assert code == 0
+    assert "numpy, double" in out
+    assert "holds" in out
+    real = readers.read
+    monkeypatch.setattr(readers, "read", lambda *given: real(*given)[:-1])
+    code, out, _ = call("--readers")
+    assert code == 3
+    assert "does not hold" in out
+    assert "numpy, double: minus zero in" in out
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [
+        (["--readers", "--published"], "choose one"),
+        (["--readers", "--learner", "tree"], "all learners"),
+        (["--readers", "--records", 1], "--records goes with"),
         (["--exact", "--samples", 5], "choose one"),
         (["--data", "x.csv"], "--samples and --learner"),
         (["--learner", "tree", "--samples", 5, "--data", "x.csv"], "go together"),

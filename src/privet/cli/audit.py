@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,10 @@ def audit(
     published: Annotated[
         bool, typer.Option("--published", help="What published algorithms cost as printed.")
     ] = False,
+    readers: Annotated[
+        bool,
+        typer.Option("--readers", help="Try to make one record change how others are read."),
+    ] = False,
     records: Annotated[
         int | None, typer.Option(help="With --exact: tables of up to so many records. [default: 2]")
     ] = None,
@@ -52,19 +57,23 @@ def audit(
 
     from privet.errors import AuditError
 
-    if sum([exact, samples is not None, published]) > 1:
-        raise AuditError("choose one of --exact, --samples and --published")
+    if sum([exact, samples is not None, published, readers]) > 1:
+        raise AuditError("choose one of --exact, --samples, --published and --readers")
+    if readers and learner is not None:
+        raise AuditError("--readers is about all learners: leave --learner out")
     if (data is not None or store is not None) and (samples is None or learner is None):
         raise AuditError("--data and --store go with --samples and --learner")
     if (data is None) != (schema is None):
         raise AuditError("--data and --schema go together")
-    if records is not None and (samples is not None or published or records < 1):
+    if records is not None and (samples is not None or published or readers or records < 1):
         raise AuditError("--records goes with --exact and is at least 1")
     output = Console(highlight=False)
     if published:
         _published(output)
         return
-    if samples is not None:
+    if readers:
+        holds = _readers(output)
+    elif samples is not None:
         holds = _sampled(output, learner, epsilon, samples, data, schema, store, jobs)
     else:
         holds = _exact(output, learner, epsilon, records or 2, jobs)
@@ -222,6 +231,30 @@ def _published(output: Console) -> None:
                 found.tables,
             )
     output.print(table)
+
+
+def _readers(output: Console) -> bool:
+    from privet.audit import readers
+
+    with _bar() as report:
+        verdict = readers.audit(rounds=len(readers.SCHEMAS), progress=report("readers"))
+    broken = Counter(found.writer for found in verdict.counterexamples)
+    table = _table(
+        "Tables with and without one hostile record", ["container", "compared", "verdict"]
+    )
+    for name, compared in verdict.compared.items():
+        held = "only errors compared" if name in verdict.refused else "[green]holds[/]"
+        table.add_row(name, str(compared), "[red]does not hold[/]" if broken[name] else held)
+    for found in verdict.counterexamples:
+        output.print(str(found), soft_wrap=True, markup=False)
+    output.print(table)
+    output.print(
+        "compared: tables that were read with and without one record more, which had a hostile "
+        "value or shape. No other record may be read differently, and no error or warning may "
+        "depend on it.",
+        soft_wrap=True,
+    )
+    return verdict.holds
 
 
 def _table(title: str, columns: list[str]) -> Any:
