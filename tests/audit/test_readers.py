@@ -172,7 +172,8 @@ def test_the_library_reads_lists_and_files_record_by_record():
 
 
 def test_the_library_reads_containers_of_fixed_types_record_by_record():
-    typed = [writer for name, writer in WRITERS.items() if name not in UNTYPED]
+    """Some of each library's; `privet audit --readers` tries all."""
+    typed = [writer for name, writer in WRITERS.items() if name not in UNTYPED][::2]
     verdict = readers.audit(writers=typed)
     assert verdict.holds, list(map(str, verdict.counterexamples))
     assert all(verdict.compared.values())

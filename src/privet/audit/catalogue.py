@@ -98,16 +98,17 @@ class Case:
             **self.how,
         )
 
-    def short(self) -> Verdict:
+    def short(self, last: int | None = None) -> Verdict:
         """Compare the empty table with one record, and one record with any two that contain it.
 
         As far as the values of these schemas are interchangeable (classes, bounds and categories
-        are, an unknown category nearly so), this stands for all tables of up to two records.
+        are, an unknown category nearly so), this stands for all tables of up to two records. With
+        ``last``, only so many of the pairs, from the end.
         """
         records = self.records or universe(self.estimator.schema)
         alone: Table = (records[0],)
         pairs = [((), alone), *((alone, (record, *alone)) for record in records)]
-        return audit(self.estimator, pairs=pairs, **self.how)
+        return audit(self.estimator, pairs=pairs[-last:] if last else pairs, **self.how)
 
 
 def cases(epsilon: float = 1.0) -> Iterator[Case]:
@@ -316,7 +317,7 @@ def of_questions(epsilon: float = 1.0) -> Iterator[Case]:
         model = Question(
             "draw_trees", epsilon, schema, given={"depth": depth, "merge": False}, whole_draws=False
         )
-        yield Case("question", f"draw_trees, {options}", model, {"paths": 4})
+        yield Case("question", f"draw_trees, {options}", model, most_telling)
     yield from _shared(epsilon)
 
 
