@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
 from privet.errors import ModelFileError, SchemaError
+from privet.outputs import OutputFile
 from privet.privacy import ADJACENCY, REPLACE_ONE_FACTOR, Budget, Cost, Ledger, as_float
 from privet.schema import Schema
 from privet.tree import Tree
@@ -183,19 +182,30 @@ class Model:
             return np.asarray(values[:, 0])
         return np.asarray(self.classes[np.argmax(values, axis=1)])
 
-    def save(self, path: str | Path) -> None:
-        """Write the model file. An existing file is replaced only when the new one is complete."""
-        target = Path(path)
-        text = json.dumps(self.to_dict(), allow_nan=False, separators=(",", ":"))
-        handle, temporary = tempfile.mkstemp(dir=target.parent or Path(), prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+    def save(self, path: str | Path | OutputFile) -> None:
+        """Write the model file. An existing file is replaced only when the new one is complete.
+
+        Parameters
+        ----------
+        path : path or OutputFile
+            Where to. An :class:`~privet.outputs.OutputFile` was opened before the fit, so that
+            most of what can go wrong is known before anything is spent.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written, with the reason.
+        """
+        text = self.to_json()
+        if isinstance(path, OutputFile):
+            path.write(text)
+            return
+        with OutputFile(path) as output:
+            output.write(text)
+
+    def to_json(self) -> str:
+        """Return the text of the model file."""
+        return json.dumps(self.to_dict(), allow_nan=False, separators=(",", ":"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as plain data: what the file holds."""

@@ -33,6 +33,7 @@ import tomli_w
 from numpy.typing import NDArray
 
 from privet.errors import SchemaError
+from privet.outputs import OutputFile
 
 Value = str | int | float | bool
 
@@ -298,7 +299,8 @@ class Schema:
 
     def to_toml(self, path: str | Path) -> None:
         """Write the schema for people to read and correct."""
-        Path(path).write_text(self.toml(), encoding="utf-8")
+        with OutputFile(path) as output:
+            output.write(self.toml())
 
     def toml(self) -> str:
         """Return the text that :meth:`to_toml` writes."""

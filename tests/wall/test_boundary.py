@@ -12,14 +12,16 @@ PACKAGE = Path(privet.__file__).parent
 # Which rooms of privet each room may touch. Anything not listed here is refused.
 MAY_TOUCH = {
     "errors": set(),
-    "schema": {"errors", "frames"},  # frames: drafting only
+    "outputs": {"errors"},
+    "visible": set(),
+    "schema": {"errors", "frames", "outputs", "visible"},  # frames: drafting only
     "frames": {"errors", "schema"},
     "criteria": {"errors"},
     "privacy": {"errors", "privacy"},
     "tables": {"errors", "schema", "frames", "criteria", "privacy", "tables"},
     "tree": {"errors", "schema", "frames"},
     "ensemble": {"errors", "schema", "frames", "tree"},
-    "model": {"errors", "schema", "privacy", "tree", "ensemble"},
+    "model": {"errors", "schema", "privacy", "tree", "ensemble", "outputs"},
     "learners": {
         "criteria",
         "schema",
@@ -59,7 +61,7 @@ MAY_TOUCH = {
         "estimators",
         "baselines",
     },
-    "export": {"errors", "schema", "tree", "ensemble", "export", "frames"},
+    "export": {"errors", "schema", "tree", "ensemble", "export", "frames", "visible"},
     "audit": {  # everything, from outside
         "errors",
         "schema",
@@ -97,6 +99,8 @@ MAY_TOUCH = {
         "audit",
         "planning",
         "robustness",
+        "outputs",
+        "visible",
         "cli",
         "__version__",
     },

@@ -1,12 +1,10 @@
-"""Reading and writing tables on disk. No message quotes what is in a file."""
+"""Reading tables on disk. No message quotes what is in a file."""
 
 from __future__ import annotations
 
 import csv
-import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,31 +38,6 @@ def read_table(path: Path, schema: Schema | None = None, *, target: bool = True)
             f"cannot read {path}; is it really a {path.suffix[1:]} file (text: in UTF-8)?"
         ) from None
     raise DataError(f"cannot tell what {path} is: name it .csv, .tsv or .parquet")
-
-
-def write_table(columns: dict[str, Any], path: Path) -> None:
-    """Write columns to a CSV or Parquet file; values of several types are written as text."""
-    table = pa.table(
-        {
-            name: values.astype(str) if values.dtype == object else values
-            for name, values in columns.items()
-        }
-    )
-    if path.suffix.lower() == ".parquet":
-        pyarrow.parquet.write_table(table, path)
-    else:
-        pyarrow.csv.write_csv(table, path)
-
-
-def check_writable(path: Path, endings: tuple[str, ...] | None = None) -> None:
-    """Refuse a path that cannot be written, before anything is spent."""
-    if endings is not None and path.suffix.lower() not in endings:
-        raise DataError(f"cannot write {path}: its name must end in {' or '.join(endings)}")
-    folder = path.parent
-    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise DataError(f"cannot write {path}: the folder does not exist or is not writable")
-    if path.exists() and not os.access(path, os.W_OK):
-        raise DataError(f"cannot write {path}: the file is not writable")
 
 
 def _read_parquet(path: Path, columns: list[str] | None) -> pa.Table:

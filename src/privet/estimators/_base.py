@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from pathlib import Path
@@ -25,12 +26,14 @@ from privet.errors import (
     ColumnTypeError,
     DataError,
     FederationError,
+    LedgerFileError,
     SchemaError,
+    UnsettledWarning,
 )
 from privet.federation import FederatedTable, LocalLink, Party, ProcessLink
 from privet.frames import Columns, as_numbers, as_series, target_column
 from privet.model import Model, PrivacyCard, class_array
-from privet.privacy import Budget, LedgerStore
+from privet.privacy import Budget, Ledger, LedgerStore, Reservation
 from privet.schema import Schema
 from privet.tables import PrivateTable
 from privet.tree import Tree
@@ -124,7 +127,7 @@ class PrivateEstimator(BaseEstimator):
         predictor = self._learn(table, **options)
         table.ledger.close()  # what is settled must not be spent again
         if reservation is not None:
-            reservation.settle(table.ledger.total, table.ledger.entries)
+            _settle(reservation, table.ledger)
         self.predictor_ = predictor
         self.schema_ = schema
         if schema.classes is not None:
@@ -188,8 +191,12 @@ class PrivateEstimator(BaseEstimator):
 
         Read it with :func:`privet.load`.
         """
+        self.to_model().save(path)
+
+    def to_model(self) -> Model:
+        """Return the fitted model as it is published, with its privacy card."""
         check_is_fitted(self)
-        Model(self.predictor_, self.privacy_, self.learner).save(path)
+        return Model(self.predictor_, self.privacy_, self.learner)
 
     def _target(self, X: Any, y: Any) -> Any:
         if y is None:
@@ -308,6 +315,19 @@ def sorted_classes(schema: Schema) -> NDArray[np.intp]:
     """Return the order in which scikit-learn's scores expect the classes: sorted."""
     classes = class_array(schema)
     return np.argsort(classes if classes.dtype != object else classes.astype(str), kind="stable")
+
+
+def _settle(reservation: Reservation, ledger: Ledger) -> None:
+    """Write down what was spent; a model that is paid for must not be lost if that fails."""
+    try:
+        reservation.settle(ledger.total, ledger.entries)
+    except LedgerFileError:
+        warnings.warn(
+            "the ledger file could not be written (is its disk full?), so it counts all that this "
+            "fit reserved instead of what it spent; the model is not affected",
+            UnsettledWarning,
+            stacklevel=3,
+        )
 
 
 def _refuse_missing(target: Any, name: str) -> None:
