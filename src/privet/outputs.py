@@ -26,6 +26,8 @@ from typing import BinaryIO, Self
 
 from privet.errors import OutputError
 
+#: What is said of half a surrogate pair.
+UNWRITABLE = "a name or value holds a character that files cannot hold"
 #: Characters that tell temporary files apart.
 _MARK = 8
 
@@ -81,8 +83,12 @@ class OutputFile:
 
     def write(self, content: str) -> None:
         """Write all of the file, in UTF-8."""
+        try:
+            encoded = content.encode("utf-8")
+        except UnicodeEncodeError:
+            raise OutputError(f"cannot write {self.path}: {UNWRITABLE}") from None
         with self.writing() as file:
-            file.write(content.encode("utf-8"))
+            file.write(encoded)
 
     @contextmanager
     def writing(self) -> Iterator[BinaryIO]:

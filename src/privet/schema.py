@@ -19,6 +19,7 @@ what the learner sees.
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 import warnings
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,7 @@ from numpy.typing import NDArray
 
 from privet.errors import SchemaError
 from privet.outputs import OutputFile
+from privet.visible import quoted
 
 Value = str | int | float | bool
 
@@ -45,6 +47,16 @@ MAX_BINS = 65_535
 MAX_DRAFT_CATEGORIES = 255
 #: A draft takes a numeric target with at most this many distinct whole values as classes.
 MAX_DRAFT_CLASSES = 20
+
+#: Names, categories, classes and the table's name have at most this many characters.
+LONGEST_TEXT = 4096
+#: More features than any table has that fits into memory, and few enough to be checked at once.
+MAX_FEATURES = 100_000
+#: Larger schema files are refused before they are read. tomllib takes seconds for a megabyte.
+MAX_FILE_BYTES = 1 << 21
+#: Keys of a schema file have at most this many parts, and lists in it are at most so deep. A schema
+#: needs three and two; tomllib's time and memory grow with the square of the first.
+MAX_NESTING = 8
 
 #: Targets' bounds lie within this, so that scores of many trees can be added up.
 LARGEST_BOUND = 1e150
@@ -102,8 +114,8 @@ class Numeric:
                 raise SchemaError("edges must increase and lie between low and high")
             if bins not in (None, len(edges) + 1):
                 raise SchemaError(
-                    f"bins={bins} contradicts the edges, which make {len(edges) + 1} bins; "
-                    "give one of the two"
+                    f"bins contradicts the edges, which make {len(edges) + 1} bins; give one of "
+                    "the two"
                 )
             bins = len(edges) + 1
         bins = DEFAULT_BINS if bins is None else int(bins)
@@ -213,15 +225,21 @@ class Schema:
         features = dict(self.features)
         if not features:
             raise SchemaError("a schema needs at least one feature")
+        if len(features) > MAX_FEATURES:
+            raise SchemaError(f"a schema can have at most {MAX_FEATURES} features")
         for name, feature in features.items():
             if not isinstance(name, str) or not name:
                 raise SchemaError("feature names must be non-empty text")
+            _check_length(name, "a feature's name")
             if not isinstance(feature, Numeric | Categorical):
-                raise SchemaError(f"feature {name!r} must be Numeric(...) or Categorical(...)")
+                raise SchemaError(
+                    f"feature {quoted(name)} must be Numeric(...) or Categorical(...)"
+                )
         if not isinstance(self.target, str) or not self.target:
             raise SchemaError('the schema must name its target column: target = "..."')
+        _check_length(self.target, "the target's name")
         if self.target in features:
-            raise SchemaError(f"the target {self.target!r} cannot be a feature too")
+            raise SchemaError(f"the target {quoted(self.target)} cannot be a feature too")
         if (self.classes is None) == (self.bounds is None):
             raise SchemaError(
                 "say what the target is: classes=[...] for classification, or bounds=(low, high) "
@@ -245,6 +263,7 @@ class Schema:
             bounds = (low, high)
         if self.table is not None and (not isinstance(self.table, str) or not self.table):
             raise SchemaError("the table's name must be non-empty text")
+        _check_length(self.table, "the table's name")
         if not isinstance(self.drafted, bool):
             raise SchemaError("drafted must be true or false")
         for name, value in (("features", features), ("classes", classes), ("bounds", bounds)):
@@ -298,25 +317,62 @@ class Schema:
         )
 
     def to_toml(self, path: str | Path) -> None:
-        """Write the schema for people to read and correct."""
+        """Write the schema for people to read and correct.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written, with the reason.
+        """
         with OutputFile(path) as output:
             output.write(self.toml())
 
     def toml(self) -> str:
-        """Return the text that :meth:`to_toml` writes."""
-        return (_DRAFT_NOTE if self.drafted else "") + tomli_w.dumps(self.to_dict())
+        """Return the text that :meth:`to_toml` writes.
+
+        Raises
+        ------
+        SchemaError
+            If a schema file cannot hold so much.
+        """
+        text = (_DRAFT_NOTE if self.drafted else "") + tomli_w.dumps(self.to_dict())
+        if len(text.encode("utf-8", "replace")) > MAX_FILE_BYTES:
+            raise SchemaError(
+                f"a schema file holds at most {MAX_FILE_BYTES:,} bytes; list fewer or shorter "
+                "categories, or keep the schema in Python"
+            )
+        return text
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Schema:
-        """Read a schema file."""
+        """Read a schema file.
+
+        Limits come first: a file with more than :data:`MAX_FILE_BYTES` bytes, and keys or lists
+        that are nested more deeply than :data:`MAX_NESTING`, are refused before they are parsed.
+        """
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            with Path(path).open("rb") as file:
+                raw = file.read(MAX_FILE_BYTES + 1)
+            if len(raw) > MAX_FILE_BYTES:
+                raise SchemaError(
+                    f"{path} is too large to be a schema file: it has more than "
+                    f"{MAX_FILE_BYTES:,} bytes"
+                )
+            text = raw.decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise SchemaError(f"cannot read the schema file {path}") from error
+        if _is_nested(text):
+            raise SchemaError(
+                f"{path} is not a schema file: a key in it has more than {MAX_NESTING} parts, or a "
+                f"list is more than {MAX_NESTING} deep"
+            )
         try:
             plain = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise SchemaError(f"{path} is not valid TOML: {error}") from error
+        except ValueError as error:  # also for a whole number with thousands of digits
+            # Only the place: the message may quote the file at any length.
+            place = re.search(r"\(at line (\d+), column (\d+)\)\Z", str(error))
+            where = f": see line {place[1]}, column {place[2]}" if place else ""
+            raise SchemaError(f"{path} is not valid TOML{where}") from None
         return cls.from_dict(plain)
 
     def with_target(self, target: str) -> Schema:
@@ -363,7 +419,7 @@ class Schema:
         else:
             target = target or columns.names[-1]
             if target not in columns.names:
-                raise SchemaError(f"there is no column {target!r} to be the target")
+                raise SchemaError(f"there is no column {quoted(target)} to be the target")
             column = columns.column(target)
         features: dict[str, Feature] = {}
         for name in columns.names:
@@ -372,11 +428,11 @@ class Schema:
             if holds_numbers(columns.column(name)):
                 features[name] = Numeric(*_rounded_range(columns.numbers(name)))
                 continue
-            listed = distinct_values(columns.column(name))
+            listed = _short_enough(distinct_values(columns.column(name)))
             if len(listed) > MAX_DRAFT_CATEGORIES:
                 warnings.warn(
-                    f"column {name!r} was left out of the draft: it has too many distinct values "
-                    "for a category; add it by hand if it is a feature",
+                    f"column {quoted(name)} was left out of the draft: it has too many distinct "
+                    "values for a category; add it by hand if it is a feature",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -387,7 +443,7 @@ class Schema:
         if not classes:
             bounds = _rounded_range(as_numbers(column, target))
             return cls(features, target, bounds=bounds, drafted=True)
-        found = distinct_values(column)
+        found = _short_enough(distinct_values(column))
         if len(found) < 2:
             raise SchemaError("the data hold fewer than two classes (no or only one class)")
         return cls(features, target, classes=tuple(found), drafted=True)
@@ -405,6 +461,54 @@ def _number(value: Any, what: str) -> float:
     return number
 
 
+def _check_length(text: Any, what: str) -> None:
+    if isinstance(text, str) and len(text) > LONGEST_TEXT:
+        raise SchemaError(f"{what} is too long: at most {LONGEST_TEXT} characters are possible")
+
+
+def _short_enough(values: Sequence[Value]) -> list[Value]:
+    """Return the values that a schema can list; a draft leaves the others to the extra bin."""
+    return [value for value in values if len(str(value)) <= LONGEST_TEXT]
+
+
+#: What matters for nesting in TOML: dots and what separates keys and values. Strings (of four
+#: kinds, which may hold all of these) and comments are passed over. A match never goes back, so
+#: that the time is linear in the text.
+_TOML_TOKENS = re.compile(
+    r'''"""(?:[^"\\]|\\.|"{1,2}(?!"))*+(?:"{3,5}|\\?\Z)'''
+    r"""|'''(?:[^']|'{1,2}(?!'))*+(?:'{3,5}|\Z)"""
+    r"""|"(?:[^"\\\n]|\\[^\n])*+["\\]?"""
+    r"""|'[^'\n]*+'?|\#[^\n]*+|(?P<dot>\.)|(?P<open>[\[{])|(?P<close>[\]}])|(?P<end>[=,\n])""",
+    re.DOTALL,
+)
+
+
+def _is_nested(text: str) -> bool:
+    r"""Tell whether TOML has keys of too many parts or lists that are too deep.
+
+    A key's parts have dots between them, and what separates keys from values starts anew: a number
+    has one dot at most.
+
+    Examples
+    --------
+    >>> _is_nested("features.age.low = 0.5"), _is_nested("a." * 8 + "a = 1"), _is_nested("[" * 9)
+    (False, True, True)
+    >>> _is_nested('a = "[[[[[[[[[[ . . . . . . . . . . #"  # [[[[[[[[[[')
+    False
+    """
+    dots = depth = 0
+    for token in _TOML_TOKENS.finditer(text):
+        kind = token.lastgroup
+        if kind == "dot":
+            dots += 1
+        elif kind is not None:
+            dots = 0
+            depth = max(0, depth + (kind == "open") - (kind == "close"))
+        if dots >= MAX_NESTING or depth > MAX_NESTING:
+            return True
+    return False
+
+
 def _vocabulary(values: Any, what: str) -> tuple[Value, ...]:
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
         raise SchemaError(f"{what} needs a list of values")
@@ -415,6 +519,8 @@ def _vocabulary(values: Any, what: str) -> tuple[Value, ...]:
         raise SchemaError(f"{what} can have at most {MAX_BINS} values")
     if any(not isinstance(v, str | int | float) for v in plain):
         raise SchemaError(f"{what} can list text, numbers and truth values only")
+    for value in plain:
+        _check_length(value, f"a value of {what}")
     if any(isinstance(v, int) and abs(v) >= 2**63 for v in plain):
         raise SchemaError(f"{what} lists a whole number that no column can hold")
     if any(isinstance(v, float) and not math.isfinite(v) for v in plain):
@@ -451,7 +557,9 @@ def _table(plain: Any, what: str) -> Mapping[str, Any]:
 def _known_keys(table: Mapping[str, Any], known: set[str], what: str) -> None:
     unknown = sorted(set(map(str, table)) - known)
     if unknown:
-        raise SchemaError(f"{what} has an unknown key {unknown[0]!r}; known: {sorted(known)}")
+        raise SchemaError(
+            f"{what} has an unknown key {quoted(unknown[0])}; known: {', '.join(sorted(known))}"
+        )
 
 
 def _optional_list(table: Mapping[str, Any], key: str) -> tuple[Any, ...] | None:
@@ -463,11 +571,12 @@ def _optional_list(table: Mapping[str, Any], key: str) -> tuple[Any, ...] | None
 
 
 def _feature(entry: Any, name: str) -> Feature:
-    table = _table(entry, f"feature {name!r}")
+    what = f"feature {quoted(name)}"
+    table = _table(entry, what)
     kind = table.get("type")
     try:
         if kind == "numeric":
-            _known_keys(table, {"type", "low", "high", "bins", "edges"}, f"feature {name!r}")
+            _known_keys(table, {"type", "low", "high", "bins", "edges"}, what)
             return Numeric(
                 table["low"],
                 table["high"],
@@ -475,13 +584,13 @@ def _feature(entry: Any, name: str) -> Feature:
                 edges=_optional_list(table, "edges"),
             )
         if kind == "categorical":
-            _known_keys(table, {"type", "values"}, f"feature {name!r}")
+            _known_keys(table, {"type", "values"}, what)
             return Categorical(table["values"])
     except KeyError as error:
-        raise SchemaError(f"feature {name!r} lacks {error.args[0]!r}") from None
+        raise SchemaError(f"{what} lacks {quoted(error.args[0])}") from None
     except SchemaError as error:
-        raise SchemaError(f"feature {name!r}: {error}") from None
-    raise SchemaError(f'feature {name!r} needs type = "numeric" or type = "categorical"')
+        raise SchemaError(f"{what}: {error}") from None
+    raise SchemaError(f'{what} needs type = "numeric" or type = "categorical"')
 
 
 def _rounded_range(numbers: NDArray[np.float64]) -> tuple[float, float]:

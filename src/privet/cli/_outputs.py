@@ -33,12 +33,17 @@ def write_table(columns: dict[str, Any], output: OutputFile) -> None:
     import pyarrow.csv
     import pyarrow.parquet
 
-    table = pa.table(
-        {
-            name: values.astype(str) if values.dtype == object else values
-            for name, values in columns.items()
-        }
-    )
+    from privet.outputs import UNWRITABLE
+
+    try:
+        table = pa.table(
+            {
+                name: values.astype(str) if values.dtype == object else values
+                for name, values in columns.items()
+            }
+        )
+    except UnicodeEncodeError:
+        raise OutputError(f"cannot write {output.path}: {UNWRITABLE}") from None
     with output.writing() as file:
         if output.path.suffix.lower() == ".parquet":
             pyarrow.parquet.write_table(table, file)
