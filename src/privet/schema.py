@@ -576,7 +576,7 @@ def _feature(entry: Any, name: str) -> Feature:
     kind = table.get("type")
     try:
         if kind == "numeric":
-            _known_keys(table, {"type", "low", "high", "bins", "edges"}, what)
+            _known_keys(table, {"type", "low", "high", "bins", "edges"}, "it")
             return Numeric(
                 table["low"],
                 table["high"],
@@ -584,7 +584,7 @@ def _feature(entry: Any, name: str) -> Feature:
                 edges=_optional_list(table, "edges"),
             )
         if kind == "categorical":
-            _known_keys(table, {"type", "values"}, what)
+            _known_keys(table, {"type", "values"}, "it")
             return Categorical(table["values"])
     except KeyError as error:
         raise SchemaError(f"{what} lacks {quoted(error.args[0])}") from None
