@@ -191,6 +191,7 @@ main()
         )  # fmt: skip
         assert done.returncode == ELSEWHERE, done.stderr
         assert "the disk is full" in done.stderr
+        assert "counts all that this fit reserved" in done.stderr
         (place,) = spare.glob("privet-model-*.json")
         assert privet.load(place).learner == "diffpid3"
         assert (disk / "m.json").read_text() == "old"

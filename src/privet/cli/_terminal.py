@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from privet.visible import quoted, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 #: Characters of a line that are shown, and of a cell of a table.
 LONGEST_LINE = 2000
@@ -53,26 +54,35 @@ def say(text: str = "", *, style: str = "", lead: str = "", error: bool = False)
     line = Text(shown, style="" if lead else style)
     if lead:
         line = Text.assemble((lead, style), " ", line)
-    _print(line, error=error)
+    _print(line, _console(error=error))
 
 
 def say_lines(text: str) -> None:
     """Print lines that come from a file, such as a drawn tree, each of them indented."""
     from rich.text import Text
 
+    console = _console(error=False)
     for line in text.split("\n"):
-        _print(Text(INDENT + visible(line, LONGEST_LINE)), error=False)
+        _print(Text(INDENT + visible(line, LONGEST_LINE)), console)
 
 
 def say_quoted(text: str, before: str = "-") -> None:
     """Print a text of a file on a line of its own: indented and in quotes."""
     from rich.text import Text
 
-    _print(Text(f"{INDENT}{before} {quoted(text, LONGEST_LINE)}"), error=False)
+    line = Text(f"{INDENT}{before} {quoted(text, LONGEST_LINE)}")
+    _print(line, _console(error=False))
 
 
-def say_code(text: str) -> None:
+def say_code(text: str, names: Iterable[str] = ()) -> None:
     """Print what another program is meant to read, exactly as it is.
+
+    Parameters
+    ----------
+    text : str
+        Lines of code.
+    names : iterable of str
+        Names and values that stand in the code as they are, line breaks included.
 
     Raises
     ------
@@ -80,7 +90,7 @@ def say_code(text: str) -> None:
         If it holds what a terminal would obey or not show. It cannot be changed, since it would
         mean something else then.
     """
-    if not all(visible(line) == line for line in text.split("\n")):
+    if not all(visible(part) == part for part in (*names, *text.split("\n"))):
         raise OutputError(
             "a name or value in it has characters that a terminal obeys or does not show; write "
             "it to a file with --out"
@@ -208,13 +218,14 @@ def _console(*, error: bool) -> Console:
     return Console(stderr=error, highlight=False, markup=False, emoji=False)
 
 
-def _print(line: object, *, error: bool) -> None:
+def _print(line: Text, console: Console) -> None:
     """Print one line; on a terminal, break it so that its rest is indented."""
     from rich.text import Text
 
-    assert isinstance(line, Text)
-    console = _console(error=error)
-    if not console.is_terminal or line.cell_len <= console.width:
+    if not console.is_terminal:  # nothing to break, and no colours
+        console.file.write(f"{line.plain}\n")
+        return
+    if line.cell_len <= console.width:
         console.print(line, soft_wrap=True)
         return
     first, *rest = line.wrap(console, max(20, console.width - len(INDENT) - 2), overflow="fold")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -43,13 +44,22 @@ def show(
         say(f"Wrote {out}.")
         return
     if format is not Format.text:
-        say_code(_shown(published, format))
+        say_code(_shown(published, format), _names(published) if format is Format.sql else ())
         return
     say("Model:")
     say_lines(_shown(published, format))
     say()
     say_entries(published.privacy)
     say_card(published.privacy)
+
+
+def _names(model: Model) -> Iterator[str]:
+    """Yield all names and values, which SQL writes as they are."""
+    schema = model.schema
+    yield from schema.names
+    for feature in schema.features.values():
+        yield from map(str, getattr(feature, "values", ()))
+    yield from map(str, schema.classes or ())
 
 
 def _shown(model: Model, format: Format) -> str:
