@@ -111,8 +111,8 @@ def to_python(model: Tree | Ensemble, name: str = "predict") -> str:
         or name in ("_number", "_text")
     ):
         raise ValueError("name must be an identifier that Python and the source do not use already")
-    trees, schema = [merged(tree) for tree in trees_of(model)], model.schema
     check_depth(model.depth, _DEEPEST, "Python")
+    trees, schema = [merged(tree) for tree in trees_of(model)], model.schema
     readers = _readers([part for parts in trees for part in parts], schema)
     functions = [helper for reader, helper in _HELPERS.items() if reader in readers.values()]
     if isinstance(model, Ensemble):
