@@ -203,6 +203,13 @@ main()
         subprocess.run(["umount", disk], check=True)
 
 
+def test_an_output_can_be_opened_before_the_fit_in_python_too(folder, patients):
+    model = DiffPID3Classifier(epsilon=1.0, schema=PATIENTS, max_depth=1, ledger=folder / "ledger")
+    with OutputFile(folder / "m.json", {"the ledger": folder / "ledger"}) as output:
+        model.fit(patients).save(output)
+    assert privet.load(folder / "m.json") == model.to_model()
+
+
 def test_a_killed_fit_leaves_no_half_of_a_model(folder):
     """Killed while it writes: the old model is still there."""
     (folder / "m.json").write_text("old")

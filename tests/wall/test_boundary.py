@@ -45,6 +45,7 @@ MAY_TOUCH = {
         "tree",
         "ensemble",
         "model",
+        "outputs",
         "learners",
         "estimators",
     },

@@ -7,8 +7,9 @@ import time
 from privet.cli._terminal import PlainTable, say, say_quoted
 from privet.ensemble import Ensemble
 from privet.model import PrivacyCard
-from privet.privacy import LedgerStore
+from privet.privacy import ADJACENCY, LedgerStore
 from privet.tree import Tree
+from privet.visible import quoted
 
 
 def describe(predictor: Tree | Ensemble) -> str:
@@ -43,23 +44,21 @@ def say_entries(card: PrivacyCard) -> None:
 def say_card(card: PrivacyCard) -> None:
     """Print what a privacy officer reads: the cost, the notes and, at the end, the verdict."""
     delta = f", delta {card.delta:g}" if card.delta else ""
+    adjacency = card.adjacency if card.adjacency == ADJACENCY else quoted(card.adjacency)
+    accountant = card.accountant if card.accountant in ("pure", "zCDP") else "unknown"
     say(
         f"Cost: spent epsilon {card.epsilon:.6g}{delta} (requested {card.requested_epsilon:g}), "
-        f"{card.adjacency}, {card.accountant} accounting"
+        f"{adjacency}, {accountant} accounting"
     )
     say(f"Cost for replacing one record instead: epsilon {card.replace_one_epsilon:.6g}{delta}")
     for note in card.notes:
         say_quoted(note, before="note:")
     if card.private and not card.warnings:
-        say(
-            "private; the guarantee holds for the fit as described",
-            lead="Verdict:",
-            style="green",
-        )
+        say("Verdict: private; the guarantee holds for the fit as described", style="green")
         return
     for reason in card.warnings:
         say_quoted(reason, before="reason:")
-    say("NOT PRIVATE", lead="Verdict:", style="red")
+    say("Verdict: NOT PRIVATE", style="red")
 
 
 def say_draws(store: LedgerStore) -> None:

@@ -19,6 +19,8 @@ _SHOWN = {
     "zcdp": "zCDP",
     "approximate": "(epsilon, delta)",
 }
+#: A larger runs file is refused: it would hold a million scores.
+_MOST_BYTES = 1 << 24
 #: Expected accuracies on the clean table that are shown if none is given.
 _ACCURACIES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
@@ -147,7 +149,10 @@ def _estimate(path: Path, confidence: float) -> Estimate:
     from privet.robustness import NoGuarantee, expected
 
     try:
-        lines = path.read_text(encoding="utf-8-sig").split()
+        with path.open("rb") as file:
+            lines = file.read(_MOST_BYTES + 1).decode("utf-8-sig").split()
+            if file.tell() > _MOST_BYTES:
+                raise NoGuarantee(f"{path} is too large: it must have one number per line")
     except (OSError, UnicodeDecodeError):
         raise NoGuarantee(f"cannot read {path}; it must be a text file of numbers") from None
     if lines and not _is_number(lines[0]):

@@ -33,6 +33,7 @@ from privet.errors import (
 from privet.federation import FederatedTable, LocalLink, Party, ProcessLink
 from privet.frames import Columns, as_numbers, as_series, target_column
 from privet.model import Model, PrivacyCard, class_array
+from privet.outputs import OutputFile
 from privet.privacy import Budget, Ledger, LedgerStore, Reservation
 from privet.schema import Schema
 from privet.tables import PrivateTable
@@ -186,10 +187,11 @@ class PrivateEstimator(BaseEstimator):
             del self.feature_names_in_
         return self
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path | OutputFile) -> None:
         """Write the fitted model, with its privacy card, to a JSON file.
 
-        Read it with :func:`privet.load`.
+        Read it with :func:`privet.load`. Whoever opens an :class:`~privet.outputs.OutputFile`
+        before the fit knows before anything is spent that the file can be written.
         """
         self.to_model().save(path)
 
