@@ -150,9 +150,10 @@ def _estimate(path: Path, confidence: float) -> Estimate:
 
     try:
         with path.open("rb") as file:
-            lines = file.read(_MOST_BYTES + 1).decode("utf-8-sig").split()
-            if file.tell() > _MOST_BYTES:
-                raise NoGuarantee(f"{path} is too large: it must have one number per line")
+            raw = file.read(_MOST_BYTES + 1)
+        if len(raw) > _MOST_BYTES:
+            raise NoGuarantee(f"{path} is too large: it must have one number per line")
+        lines = raw.decode("utf-8-sig").split()
     except (OSError, UnicodeDecodeError):
         raise NoGuarantee(f"cannot read {path}; it must be a text file of numbers") from None
     if lines and not _is_number(lines[0]):
