@@ -149,6 +149,8 @@ def check_output(
     if there is None:
         if not target.parent.is_dir():
             raise OutputError(f"cannot write {path}: {_REASONS[errno.ENOENT]}")
+        if not os.access(target.parent, os.W_OK | os.X_OK):
+            raise OutputError(f"cannot write {path}: {_REASONS[errno.EACCES]}")
         return target
     if stat.S_ISLNK(there.st_mode):
         raise OutputError(f"cannot write {path}: {_REASONS[errno.ELOOP]}")

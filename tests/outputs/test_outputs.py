@@ -114,6 +114,8 @@ def test_missing_rights(tmp_path):
     tmp_path.chmod(0o500)
     try:
         assert "not writable" in refusal(tmp_path / "new")
+        with pytest.raises(OutputError, match="not writable"):
+            check_output(tmp_path / "new")
     finally:
         tmp_path.chmod(0o700)
 
