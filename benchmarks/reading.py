@@ -151,19 +151,25 @@ def report(lines: list[dict[str, Any]], out: Path) -> None:
         writer.writerows(lines)
     names = {"start": "before one reader (3c78224)", "now": "now"}
     shown = [
-        [names[line["label"]], line["kind"], f"{int(line['rows']):,}", str(line["megabytes"])]
-        + ["fails" if str(line["pyarrow"]) == "nan" else f"{float(line['pyarrow']):.2f}"]
-        + [f"{float(line['privet']):.2f}"]
-        + ["" if str(line["ratio"]) == "nan" else f"{float(line['ratio']):.2f}"]
+        [
+            names[line["label"]],
+            line["kind"],
+            f"{int(line['rows']):,}",
+            str(line["megabytes"]),
+            "fails" if str(line["pyarrow"]) == "nan" else f"{float(line['pyarrow']):.2f}",
+            f"{float(line['privet']):.2f}",
+            "" if str(line["ratio"]) == "nan" else f"{float(line['ratio']):.2f}",
+        ]
         for line in lines
     ]
     head = ["code", "file", "rows", "MB", "pyarrow, s", "Privet, s", "ratio (median)"]
     text = (
         "# Reading CSV files\n\n"
-        f"`{command()}` (and with `--label start --against CHECKOUT` for the lines before), {machine()}; "
-        f"{versions('pyarrow')}.\n\nSeconds are the best of all runs; the ratio is the median over runs, in each of "
-        "which both read the same file. pyarrow gives up on files with a record too short; what "
-        "it makes of the others is not the same: docs/reading.md.\n\n" + table(head, shown)
+        f"`{command()}` (and with `--label start --against CHECKOUT` for the lines before), "
+        f"{machine()}; {versions('pyarrow')}.\n\nSeconds are the best of all runs; the ratio is "
+        "the median over runs, in each of which both read the same file. pyarrow gives up on "
+        "files with a record too short; what it makes of the others is not the same: "
+        "docs/reading.md.\n\n" + table(head, shown)
     )
     (out / "reading.md").write_text(text)
     _plot(lines, out / "reading.png")

@@ -220,6 +220,21 @@ def _shape(name: str, trees: Sequence[Tree]) -> Shape:
         points = np.arange(feature.size, dtype=np.float64)
     scores = np.zeros((len(points), n_scores(schema)))
     for tree in trees:
-        scores += tree.values[tree.route(points[:, np.newaxis])]
+        scores += _scores_at(tree, edges, points)
     scores.setflags(write=False)
     return Shape(name, edges, scores[:-1], scores[-1])
+
+
+def _scores_at(
+    tree: Tree, edges: tuple[float, ...] | None, points: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return a tree's scores at points; by its own edges, since many trees have few of theirs."""
+    if edges is None:
+        return tree.values[tree.route(points[:, np.newaxis])]
+    own = np.unique(
+        [e for node in tree.nodes if isinstance(node.test, Cut) for e in node.test.edges]
+    )
+    ends = np.array([-math.inf, *own, math.nan])
+    rows = tree.values[tree.route(ends[:, np.newaxis])]
+    between = np.searchsorted(own, points[:-1], side="right")
+    return np.asarray(rows[np.append(between, -1)])

@@ -56,6 +56,14 @@ class ModelFileError(PrivetError, ValueError):
     """A model file is not one of ours, is damaged, or is hostile."""
 
 
+class OutputError(PrivetError, OSError):
+    """A file cannot be written: what it is, where it lies, or a full disk."""
+
+
+class ExportError(PrivetError, ValueError):
+    """A model is larger than a form of export can hold."""
+
+
 class AuditError(PrivetError, ValueError):
     """What is to be audited cannot be, or not in this way."""
 
@@ -73,6 +81,10 @@ class PrivacyLeakWarning(UserWarning):
 
 class PublishedCostWarning(UserWarning):
     """A published calibration costs more than its paper counts; the message names both numbers."""
+
+
+class UnsettledWarning(UserWarning):
+    """What a fit really spent could not be written down: the ledger counts all that it reserved."""
 
 
 class ColumnTypeWarning(UserWarning):

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
 from privet.errors import ModelFileError, SchemaError
+from privet.outputs import OutputFile
 from privet.privacy import (
     ADJACENCY,
     REPLACE_ONE_FACTOR,
@@ -37,8 +36,9 @@ from privet.tree import Tree
 
 FORMAT = "privet-model"
 VERSION = 2
-#: Larger files are refused before they are parsed.
-MAX_BYTES = 1 << 30
+#: Larger files are refused before they are parsed, which takes up to twenty times as much memory. A
+#: leaf takes about 60 bytes, so that millions of them fit.
+MAX_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -222,19 +222,30 @@ class Model:
             return np.asarray(values[:, 0])
         return np.asarray(self.classes[np.argmax(values, axis=1)])
 
-    def save(self, path: str | Path) -> None:
-        """Write the model file. An existing file is replaced only when the new one is complete."""
-        target = Path(path)
-        text = json.dumps(self.to_dict(), allow_nan=False, separators=(",", ":"))
-        handle, temporary = tempfile.mkstemp(dir=target.parent or Path(), prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+    def save(self, path: str | Path | OutputFile) -> None:
+        """Write the model file. An existing file is replaced only when the new one is complete.
+
+        Parameters
+        ----------
+        path : path or OutputFile
+            Where to. An :class:`~privet.outputs.OutputFile` was opened before the fit, so that
+            most of what can go wrong is known before anything is spent.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written, with the reason.
+        """
+        text = self.to_json()
+        if isinstance(path, OutputFile):
+            path.write(text)
+            return
+        with OutputFile(path) as output:
+            output.write(text)
+
+    def to_json(self) -> str:
+        """Return the text of the model file."""
+        return json.dumps(self.to_dict(), allow_nan=False, separators=(",", ":"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as plain data: what the file holds."""
@@ -285,18 +296,20 @@ class Model:
 def load(path: str | Path) -> Model:
     """Read a model file. Nothing in it is executed; whatever is wrong gets a clear error."""
     try:
-        if Path(path).stat().st_size > MAX_BYTES:
+        with Path(path).open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
             raise ModelFileError(f"{path} is too large to be a model file")
-        text = Path(path).read_text(encoding="utf-8")
-        plain = json.loads(text, parse_constant=_refuse_constant)
+        plain = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
     except ModelFileError:
         raise
     except OSError as error:
         raise ModelFileError(f"cannot read the model file {path}") from error
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ModelFileError(f"{path} is not a Privet model file: it is not JSON") from error
-    except ValueError as error:  # a number of absurd length
+    except ValueError as error:  # a number with thousands of digits
         raise ModelFileError(f"{path} is not a Privet model file") from error
+    del raw
     return Model.from_dict(plain)
 
 

@@ -19,6 +19,7 @@ at most one record of what the learner sees. Numbers are compared as 64-bit floa
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,8 @@ import tomli_w
 from numpy.typing import NDArray
 
 from privet.errors import SchemaError
+from privet.outputs import OutputFile
+from privet.visible import quoted
 
 Value = str | int | float | bool
 
@@ -41,6 +44,17 @@ Value = str | int | float | bool
 DEFAULT_BINS = 10
 #: Codes are held in at most 16 bits, and one code is the extra bin.
 MAX_BINS = 65_535
+
+#: Names, categories, classes and the table's name have at most this many characters.
+LONGEST_TEXT = 4096
+#: More features than any table has that fits into memory, and few enough to be checked at once.
+MAX_FEATURES = 100_000
+#: Larger schema files are refused before they are read. tomllib takes seconds for a megabyte.
+MAX_FILE_BYTES = 1 << 21
+#: Keys of a schema file have at most this many parts, and lists in it are at most so deep. A schema
+#: needs three and two; tomllib's time and memory grow with the square of the first.
+MAX_NESTING = 8
+
 #: Targets' bounds lie within this, so that scores of many trees can be added up.
 LARGEST_BOUND = 1e150
 
@@ -97,8 +111,8 @@ class Numeric:
                 raise SchemaError("edges must increase and lie between low and high")
             if bins not in (None, len(edges) + 1):
                 raise SchemaError(
-                    f"bins={bins} contradicts the edges, which make {len(edges) + 1} bins; "
-                    "give one of the two"
+                    f"bins contradicts the edges, which make {len(edges) + 1} bins; give one of "
+                    "the two"
                 )
             bins = len(edges) + 1
         bins = DEFAULT_BINS if bins is None else int(bins)
@@ -212,15 +226,21 @@ class Schema:
         features = dict(self.features)
         if not features:
             raise SchemaError("a schema needs at least one feature")
+        if len(features) > MAX_FEATURES:
+            raise SchemaError(f"a schema can have at most {MAX_FEATURES} features")
         for name, feature in features.items():
             if not isinstance(name, str) or not name:
                 raise SchemaError("feature names must be non-empty text")
+            _check_length(name, "a feature's name")
             if not isinstance(feature, Numeric | Categorical):
-                raise SchemaError(f"feature {name!r} must be Numeric(...) or Categorical(...)")
+                raise SchemaError(
+                    f"feature {quoted(name)} must be Numeric(...) or Categorical(...)"
+                )
         if not isinstance(self.target, str) or not self.target:
             raise SchemaError('the schema must name its target column: target = "..."')
+        _check_length(self.target, "the target's name")
         if self.target in features:
-            raise SchemaError(f"the target {self.target!r} cannot be a feature too")
+            raise SchemaError(f"the target {quoted(self.target)} cannot be a feature too")
         if (self.classes is None) == (self.bounds is None):
             raise SchemaError(
                 "say what the target is: classes=[...] for classification, or bounds=(low, high) "
@@ -244,6 +264,7 @@ class Schema:
             bounds = (low, high)
         if self.table is not None and (not isinstance(self.table, str) or not self.table):
             raise SchemaError("the table's name must be non-empty text")
+        _check_length(self.table, "the table's name")
         if not isinstance(self.drafted, bool):
             raise SchemaError("drafted must be true or false")
         for name, value in (("features", features), ("classes", classes), ("bounds", bounds)):
@@ -297,24 +318,62 @@ class Schema:
         )
 
     def to_toml(self, path: str | Path) -> None:
-        """Write the schema for people to read and correct."""
-        Path(path).write_text(self.toml(), encoding="utf-8")
+        """Write the schema for people to read and correct.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written, with the reason.
+        """
+        with OutputFile(path) as output:
+            output.write(self.toml())
 
     def toml(self) -> str:
-        """Return the text that :meth:`to_toml` writes."""
-        return (_DRAFT_NOTE if self.drafted else "") + tomli_w.dumps(self.to_dict())
+        """Return the text that :meth:`to_toml` writes.
+
+        Raises
+        ------
+        SchemaError
+            If a schema file cannot hold so much.
+        """
+        text = (_DRAFT_NOTE if self.drafted else "") + tomli_w.dumps(self.to_dict())
+        if len(text.encode("utf-8", "replace")) > MAX_FILE_BYTES:
+            raise SchemaError(
+                f"a schema file holds at most {MAX_FILE_BYTES:,} bytes; list fewer or shorter "
+                "categories, or keep the schema in Python"
+            )
+        return text
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Schema:
-        """Read a schema file."""
+        """Read a schema file.
+
+        Limits come first: a file with more than :data:`MAX_FILE_BYTES` bytes, and keys or lists
+        that are nested more deeply than :data:`MAX_NESTING`, are refused before they are parsed.
+        """
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            with Path(path).open("rb") as file:
+                raw = file.read(MAX_FILE_BYTES + 1)
+            if len(raw) > MAX_FILE_BYTES:
+                raise SchemaError(
+                    f"{path} is too large to be a schema file: it has more than "
+                    f"{MAX_FILE_BYTES:,} bytes"
+                )
+            text = raw.decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise SchemaError(f"cannot read the schema file {path}") from error
+        if _is_nested(text):
+            raise SchemaError(
+                f"{path} is not a schema file: a key in it has more than {MAX_NESTING} parts, or a "
+                f"list is more than {MAX_NESTING} deep"
+            )
         try:
             plain = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise SchemaError(f"{path} is not valid TOML: {error}") from error
+        except ValueError as error:  # also for a whole number with thousands of digits
+            # Only the place: the message may quote the file at any length.
+            place = re.search(r"\(at line (\d+), column (\d+)\)\Z", str(error))
+            where = f": see line {place[1]}, column {place[2]}" if place else ""
+            raise SchemaError(f"{path} is not valid TOML{where}") from None
         return cls.from_dict(plain)
 
     def with_target(self, target: str) -> Schema:
@@ -364,6 +423,49 @@ def _number(value: Any, what: str) -> float:
     return number
 
 
+def _check_length(text: Any, what: str) -> None:
+    if isinstance(text, str) and len(text) > LONGEST_TEXT:
+        raise SchemaError(f"{what} is too long: at most {LONGEST_TEXT} characters are possible")
+
+
+#: What matters for nesting in TOML: dots and what separates keys and values. Strings (of four
+#: kinds, which may hold all of these) and comments are passed over. A match never goes back, so
+#: that the time is linear in the text.
+_TOML_TOKENS = re.compile(
+    r'''"""(?:[^"\\]|\\.|"{1,2}(?!"))*+(?:"{3,5}|\\?\Z)'''
+    r"""|'''(?:[^']|'{1,2}(?!'))*+(?:'{3,5}|\Z)"""
+    r"""|"(?:[^"\\\n]|\\[^\n])*+["\\]?"""
+    r"""|'[^'\n]*+'?|\#[^\n]*+|(?P<dot>\.)|(?P<open>[\[{])|(?P<close>[\]}])|(?P<end>[=,\n])""",
+    re.DOTALL,
+)
+
+
+def _is_nested(text: str) -> bool:
+    r"""Tell whether TOML has keys of too many parts or lists that are too deep.
+
+    A key's parts have dots between them, and what separates keys from values starts anew: a number
+    has one dot at most.
+
+    Examples
+    --------
+    >>> _is_nested("features.age.low = 0.5"), _is_nested("a." * 8 + "a = 1"), _is_nested("[" * 9)
+    (False, True, True)
+    >>> _is_nested('a = "[[[[[[[[[[ . . . . . . . . . . #"  # [[[[[[[[[[')
+    False
+    """
+    dots = depth = 0
+    for token in _TOML_TOKENS.finditer(text):
+        kind = token.lastgroup
+        if kind == "dot":
+            dots += 1
+        elif kind is not None:
+            dots = 0
+            depth = max(0, depth + (kind == "open") - (kind == "close"))
+        if dots >= MAX_NESTING or depth > MAX_NESTING:
+            return True
+    return False
+
+
 def _vocabulary(values: Any, what: str) -> tuple[Value, ...]:
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
         raise SchemaError(f"{what} needs a list of values")
@@ -374,6 +476,8 @@ def _vocabulary(values: Any, what: str) -> tuple[Value, ...]:
         raise SchemaError(f"{what} can have at most {MAX_BINS} values")
     if any(not isinstance(v, str | int | float) for v in plain):
         raise SchemaError(f"{what} can list text, numbers and truth values only")
+    for value in plain:
+        _check_length(value, f"a value of {what}")
     if any(isinstance(v, int) and abs(v) >= 2**63 for v in plain):
         raise SchemaError(f"{what} lists a whole number that no column can hold")
     if any(isinstance(v, float) and not math.isfinite(v) for v in plain):
@@ -431,7 +535,9 @@ def _table(plain: Any, what: str) -> Mapping[str, Any]:
 def _known_keys(table: Mapping[str, Any], known: set[str], what: str) -> None:
     unknown = sorted(set(map(str, table)) - known)
     if unknown:
-        raise SchemaError(f"{what} has an unknown key {unknown[0]!r}; known: {sorted(known)}")
+        raise SchemaError(
+            f"{what} has an unknown key {quoted(unknown[0])}; known: {', '.join(sorted(known))}"
+        )
 
 
 def _optional_list(table: Mapping[str, Any], key: str) -> tuple[Any, ...] | None:
@@ -443,11 +549,12 @@ def _optional_list(table: Mapping[str, Any], key: str) -> tuple[Any, ...] | None
 
 
 def _feature(entry: Any, name: str) -> Feature:
-    table = _table(entry, f"feature {name!r}")
+    what = f"feature {quoted(name)}"
+    table = _table(entry, what)
     kind = table.get("type")
     try:
         if kind == "numeric":
-            _known_keys(table, {"type", "low", "high", "bins", "edges"}, f"feature {name!r}")
+            _known_keys(table, {"type", "low", "high", "bins", "edges"}, "it")
             return Numeric(
                 table["low"],
                 table["high"],
@@ -455,10 +562,10 @@ def _feature(entry: Any, name: str) -> Feature:
                 edges=_optional_list(table, "edges"),
             )
         if kind == "categorical":
-            _known_keys(table, {"type", "values"}, f"feature {name!r}")
+            _known_keys(table, {"type", "values"}, "it")
             return Categorical(table["values"])
     except KeyError as error:
-        raise SchemaError(f"feature {name!r} lacks {error.args[0]!r}") from None
+        raise SchemaError(f"{what} lacks {quoted(error.args[0])}") from None
     except SchemaError as error:
         raise SchemaError(f"feature {name!r}: {error}") from None
     raise SchemaError(f'feature {name!r} needs type = "numeric" or type = "categorical"')

@@ -174,7 +174,7 @@ class Tree:
         places = np.zeros(len(matrix), dtype=np.intp)
         for start in range(0, len(matrix), _BLOCK):
             block = slice(start, start + _BLOCK)
-            places[block] = self._flat.route(matrix[block], self.depth)
+            places[block] = self._flat.route(matrix[block])
         return places
 
     @cached_property
@@ -238,10 +238,10 @@ class _Flat:
         self.missing = np.array(missing, dtype=np.intp)
         self.searches = int(self.n_edges.max(initial=0)).bit_length()
 
-    def route(self, matrix: NDArray[np.float64], depth: int) -> NDArray[np.intp]:
+    def route(self, matrix: NDArray[np.float64]) -> NDArray[np.intp]:
         place = np.zeros(len(matrix), dtype=np.intp)
-        for _ in range(depth):
-            rows = np.flatnonzero(~self.leaf[place])
+        rows = np.flatnonzero(~self.leaf[place])
+        while rows.size:  # rows that have reached a leaf take no further time
             node = place[rows]
             x = matrix[rows, self.column[node]]
             # For cuts: how many edges are not above x (binary search in each node's own edges).
@@ -256,6 +256,7 @@ class _Flat:
             code = np.where(self.cut[node], low, np.where(absent, 0, x)).astype(np.intp)
             child = self.targets[self.first_target[node] + code]
             place[rows] = np.where(absent & self.cut[node], self.missing[node], child)
+            rows = rows[~self.leaf[place[rows]]]
         return place
 
 

@@ -158,6 +158,12 @@ def test_bad_input_gets_a_clear_error(call, model, options, match):
     assert not out
 
 
+def test_endless_runs(call, model):
+    code, _, error = call(model, "--rows", 10, "--runs-file", "/dev/zero")
+    assert code == 2
+    assert "too large" in error
+
+
 @pytest.mark.parametrize("text", ["0.5\nmuch\n", "", "heading\n", "1.5\n", "-0.1\n"])
 def test_bad_runs(call, model, tmp_path, text):
     (tmp_path / "runs.csv").write_text(text)

@@ -104,7 +104,12 @@ def test_show(form, folder, call_privet):
 def test_the_demo_says_everything_and_writes_the_model(tmp_path):
     done = run("demo", "--rows", 5_000, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for landmark in ("The private tree", "scikit-learn tree, not private", "Ledger", "private:"):
+    for landmark in (
+        "The private tree",
+        "scikit-learn tree, not private",
+        "Ledger",
+        "Verdict: private",
+    ):
         assert landmark in done.stdout
     assert privet.load(tmp_path / "demo-model.json").privacy.epsilon <= 1.0
     assert (tmp_path / "demo-model.svg").read_text().rstrip().endswith("</svg>")

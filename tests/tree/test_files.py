@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import privet
-from privet.errors import ModelFileError
+from privet.errors import ModelFileError, OutputError
 from privet.model import Model, PrivacyCard
 from privet.privacy import Asked, Cost, Entry, MechanismFacts, MechanismKind, Place, Question
 from privet.schema import Categorical, Numeric, Schema
@@ -118,7 +118,7 @@ def test_saving_replaces_a_file_completely_or_not_at_all(tmp_path):
     path.write_text("old")
     MODEL.save(path)
     assert privet.load(path) == MODEL
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(OutputError, match="folder does not exist"):
         MODEL.save(tmp_path / "nowhere" / "model.json")
     assert [p.name for p in tmp_path.iterdir()] == ["model.json"]
 

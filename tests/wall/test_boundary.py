@@ -12,14 +12,16 @@ PACKAGE = Path(privet.__file__).parent
 # Which rooms of privet each room may touch. Anything not listed here is refused.
 MAY_TOUCH = {
     "errors": set(),
-    "schema": {"errors", "reading"},  # reading: drafting only
-    "reading": {"errors", "schema", "reading"},
+    "outputs": {"errors"},
+    "visible": set(),
+    "schema": {"errors", "reading", "outputs", "visible"},  # reading: drafting only
+    "reading": {"errors", "schema", "reading", "visible"},
     "criteria": {"errors"},
     "privacy": {"errors", "privacy"},
     "tables": {"errors", "schema", "reading", "criteria", "privacy", "tables"},
     "tree": {"errors", "schema", "reading"},
     "ensemble": {"errors", "schema", "reading", "tree"},
-    "model": {"errors", "schema", "privacy", "tree", "ensemble"},
+    "model": {"errors", "schema", "privacy", "tree", "ensemble", "outputs"},
     "learners": {
         "criteria",
         "schema",
@@ -43,6 +45,7 @@ MAY_TOUCH = {
         "tree",
         "ensemble",
         "model",
+        "outputs",
         "learners",
         "estimators",
     },
@@ -59,7 +62,7 @@ MAY_TOUCH = {
         "estimators",
         "baselines",
     },
-    "export": {"errors", "schema", "tree", "ensemble", "export", "reading"},
+    "export": {"errors", "schema", "tree", "ensemble", "export", "reading", "visible"},
     "audit": {  # everything, from outside
         "errors",
         "schema",
@@ -97,6 +100,8 @@ MAY_TOUCH = {
         "audit",
         "planning",
         "robustness",
+        "outputs",
+        "visible",
         "cli",
         "__version__",
     },

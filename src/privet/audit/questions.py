@@ -96,7 +96,9 @@ class Question(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             self.random_state.whole_draws = False
         table = PrivateTable(X, y, self.schema, budget, random_state=self.random_state)
         self.answer_ = self._ask(table)
-        self.privacy_ = PrivacyCard.of(table.ledger, table.leaks, covered=table.covered)
+        self.privacy_ = PrivacyCard.of(
+            table.ledger, table.leaks, rows_declared=False, covered=table.covered
+        )
         return self
 
     def _ask(self, table: Any) -> Any:
@@ -197,7 +199,8 @@ class _Parties:
     def cards(self) -> list[PrivacyCard]:
         """Return what all books say: the coordinator's and each party's."""
         ledgers = [self._last.ledger, *(party.table.ledger for party in self._parties)]
-        return [PrivacyCard.of(ledger, self._table.leaks) for ledger in ledgers]
+        leaks = self._table.leaks
+        return [PrivacyCard.of(ledger, leaks, rows_declared=False) for ledger in ledgers]
 
 
 @dataclass(frozen=True)

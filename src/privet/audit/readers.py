@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from privet.audit import hostile
 from privet.errors import AuditError
-from privet.frames import Columns, as_codes, as_numbers, as_series, feature_matrix, target_column
+from privet.reading import Columns, check_types, column_of, feature_matrix, read_table
 from privet.schema import Categorical, Numeric, Schema, all_numbers
 
 #: What a reader returns: one row per record, one column per feature and one for the target.
@@ -67,23 +67,14 @@ Reader = Callable[[Container, Schema], Read]
 
 def read(container: Container, schema: Schema) -> Read:
     """Read a container as fits do: the library's own reader. The only place that knows it."""
-    from privet.cli._files import read_table
-    from privet.estimators import DiffPID3Classifier
-
     table, target = container.table, container.target
     if isinstance(table, Path):
         table = read_table(table, schema)
-    features = feature_matrix(table, schema)
-    if target is None:
-        target = target_column(Columns.of(table), schema)
-    else:  # estimators look at it first
-        target = DiffPID3Classifier(1.0, schema)._target(table, target)
-    column = as_series(target, schema.target)
-    if schema.classes is None:
-        found: NDArray[Any] = as_numbers(column, schema.target)
-    else:
-        found = as_codes(column, schema.classes, schema.target)
-    return np.column_stack([features, found])
+    columns = Columns.of(table, schema)
+    column = columns.target(schema) if target is None else column_of(target, schema.target)
+    check_types(columns, column, schema)
+    found = column.numbers() if schema.classes is None else column.codes(schema.classes)
+    return np.column_stack([feature_matrix(columns, schema), found])
 
 
 # Writers

@@ -1,21 +1,32 @@
 """The command ``privet``: one module per command, each thin over the Python API.
 
-Bad input ends with exit code 2 and one sentence. An unexpected error ends with exit code 1 and its
-type only: messages of other libraries may quote the data.
+Exit codes:
+
+* 0: all went well.
+* 1: an unexpected error. Only its type is shown: messages of other libraries may quote the data.
+* 2: bad input, with one sentence. Nothing is spent.
+* 3: an audit found that something is not as private as it says.
+* 4: a model was learnt and paid for, but could not be written where it should be. The message says
+  why, and where it is.
+* 130: interrupted.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from privet import __version__
 from privet.cli import audit, certify, demo, fit, ledger, plan, predict, schema, show
+from privet.cli._terminal import say, use_any_encoding
 from privet.errors import PrivetError
+
+#: What is raised for wrong arguments. Typer brings its own, or takes that of click.
+_UsageError: Any = typer.BadParameter.__base__
 
 app = typer.Typer(
     name="privet",
@@ -39,7 +50,7 @@ app.command()(demo.demo)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"privet {__version__}")
+        say(f"privet {__version__}")
         raise typer.Exit
 
 
@@ -55,29 +66,48 @@ def _options(
 
 def main() -> None:
     """Run the command and turn errors into exit codes."""
-    errors = Console(stderr=True, highlight=False)
-
-    def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-        errors.print(f"[yellow]Warning:[/] {_escaped(message)}", soft_wrap=True)
-
-    warnings.showwarning = show_warning
+    use_any_encoding()
+    warnings.showwarning = _show_warning
     warnings.simplefilter("default", UserWarning)
     try:
-        app()
+        code = app(standalone_mode=False)
     except PrivetError as error:
-        errors.print(f"[red]Error:[/] {_escaped(error)}", soft_wrap=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        errors.print("Interrupted.")
-        sys.exit(130)
+        _fail(str(error))
+        code = 2
+    except _UsageError as error:
+        code = _explain(error)
+    except typer.Abort:
+        _fail("interrupted")
+        code = 130
     except Exception as error:
-        errors.print(
-            f"[red]Unexpected error[/] ({type(error).__name__}). Its message is withheld, because "
-            "it could quote the data; the same call in Python shows it.",
-            soft_wrap=True,
+        _fail(
+            f"unexpected ({type(error).__name__}). Its message is withheld, because it could quote "
+            "the data; the same call in Python shows it."
         )
-        sys.exit(1)
+        code = 1
+    sys.exit(code if isinstance(code, int) else 0)
 
 
-def _escaped(text: object) -> str:
-    return str(text).replace("[", r"\[")
+def _explain(error: Any) -> int:
+    """Say what is wrong with the arguments; without any, the help has been shown already."""
+    message = error.format_message().strip().rstrip(".")
+    if message:
+        context = error.ctx
+        path = "privet" if context is None else context.command_path
+        _fail(f"{message}. See: {path} --help")
+    return int(error.exit_code)
+
+
+def _fail(message: str) -> None:
+    say(message, lead="Error:", style="red", error=True)
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, *_: Any, **__: Any
+) -> None:
+    """Show a warning of Privet; of others only that there is one, since they may quote the data."""
+    ours = category.__module__.startswith("privet.") or (
+        category is UserWarning and Path(filename).is_relative_to(Path(__file__).parents[1])
+    )
+    text = str(message) if ours else f"another library has one ({category.__name__})"
+    say(text, lead="Warning:", style="yellow", error=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +12,6 @@ import typer
 from privet.cli.fit import Learner, estimator_for
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from privet.audit.catalogue import Case
 
 #: The exit code if something is not as private as it says.
@@ -53,9 +50,8 @@ def audit(
     jobs: Annotated[int, typer.Option(help="How many processes work.")] = 1,
 ) -> None:
     """Try to show that models are less private than their ledgers say."""
-    from rich.console import Console
-
     from privet.errors import AuditError
+    from privet.outputs import check_output
 
     if sum([exact, samples is not None, published, readers]) > 1:
         raise AuditError("choose one of --exact, --samples, --published and --readers")
@@ -67,36 +63,36 @@ def audit(
         raise AuditError("--data and --schema go together")
     if records is not None and (samples is not None or published or readers or records < 1):
         raise AuditError("--records goes with --exact and is at least 1")
-    output = Console(highlight=False)
+    if store is not None:
+        check_output(store, {"the data": data, "the schema": schema})
     if published:
-        _published(output)
+        _published()
         return
     if readers:
-        holds = _readers(output)
+        holds = _readers()
     elif samples is not None:
-        holds = _sampled(output, learner, epsilon, samples, data, schema, store, jobs)
+        holds = _sampled(learner, epsilon, samples, data, schema, store, jobs)
     else:
-        holds = _exact(output, learner, epsilon, records or 2, jobs)
+        holds = _exact(learner, epsilon, records or 2, jobs)
     if not holds:
         raise typer.Exit(FAILED)
 
 
-def _exact(
-    output: Console, learner: Learner | None, epsilon: float, records: int, jobs: int
-) -> bool:
+def _exact(learner: Learner | None, epsilon: float, records: int, jobs: int) -> bool:
     from privet.audit.catalogue import cases
+    from privet.cli._terminal import PlainTable, progress_bar, say
 
     chosen = [case for case in cases(epsilon) if learner is None or case.learner == learner]
-    table = _table(
+    table = PlainTable(
         f"All neighbouring tables of up to {records} records",
         ["learner", "ledger", "found", "outcomes", "fits", "s", "verdict"],
     )
     holds = True
-    with _bar() as report:
+    with progress_bar() as report:
         for case in chosen:
             verdict = case.audit(most_records=records, n_jobs=jobs, progress=report(case.name))
             holds &= verdict.holds
-            table.add_row(
+            table.add(
                 f"{case.learner}: {case.options}",
                 f"{'rho' if verdict.claimed.accountant == 'zCDP' else 'epsilon'} "
                 f"{verdict.claim:.4g}",
@@ -104,16 +100,16 @@ def _exact(
                 "all" if verdict.exhaustive else "paths",
                 str(verdict.runs),
                 f"{verdict.seconds:.1f}",
-                "[green]holds[/]" if verdict.holds else "[red]does not hold[/]",
+                "holds" if verdict.holds else "does not hold",
+                styles=["green" if verdict.holds else "red"],
             )
             if not verdict.holds:
-                output.print(f"[red]{case.name}[/]: {_why(verdict)}", soft_wrap=True)
-    output.print(table)
-    output.print(
-        "found: the largest log ratio of an output's probabilities (rho: the largest Renyi "
+                say(f"{case.name}: {_why(verdict)}", lead="Does not hold:", style="red")
+    table.show()
+    say(
+        "Found: the largest log ratio of an output's probabilities (rho: the largest Renyi "
         "divergence by its order) on two tables that differ in one record; outcomes: whether all "
-        "were followed, or some paths. More than the ledger says would be a bug.",
-        soft_wrap=True,
+        "were followed, or some paths. More than the ledger says would be a bug."
     )
     return holds
 
@@ -121,11 +117,10 @@ def _exact(
 def _why(verdict: Any) -> str:
     one, other = verdict.worst
     seen = "; ".join(verdict.remarks) or f"found {verdict.found:.4g}, ledger {verdict.claim:.4g}"
-    return f"{seen}; worst on {list(one)} and {list(other)}".replace("[", r"\[")
+    return f"{seen}; worst on {list(one)} and {list(other)}"
 
 
 def _sampled(
-    output: Console,
     learner: Learner | None,
     epsilon: float,
     samples: int,
@@ -135,38 +130,38 @@ def _sampled(
     jobs: int,
 ) -> bool:
     from privet.audit import sample
+    from privet.cli._terminal import PlainTable, progress_bar, say
 
-    table = _table(
+    table = PlainTable(
         f"{samples} fits on each of two tables that differ in one record",
         ["estimator", "claimed", "at least", "could show", "event", "verdict"],
     )
     holds = True
-    with _bar() as report:
+    with progress_bar() as report:
         for name, estimator, X, y in _fits(learner, epsilon, data, schema):
             options: dict[str, Any] = {
                 "runs": samples, "n_jobs": jobs, "store": store, "progress": report(name),
             }  # fmt: skip
             found = sample.canary(estimator, X, y, **options)
             holds &= not found.exceeds(epsilon)
-            table.add_row(
+            table.add(
                 name,
                 f"{epsilon:g}" + (f", {found.delta:g}" if found.delta else ""),
                 f"{found.epsilon:.3g}",
                 f"{found.best_possible:.3g}",
                 found.event,
-                "[red]does not hold[/]" if found.exceeds(epsilon) else "nothing found",
+                "does not hold" if found.exceeds(epsilon) else "nothing found",
+                styles=["red" if found.exceeds(epsilon) else ""],
             )
-    output.print(table)
-    output.print(
-        "at least: a lower bound on epsilon at 95 % confidence; could show: the most that so many "
-        "runs can. A small bound proves nothing, one above the claim proves a bug.",
-        soft_wrap=True,
+    table.show()
+    say(
+        "At least: a lower bound on epsilon at 95 % confidence; could show: the most that so many "
+        "runs can. A small bound proves nothing, one above the claim proves a bug."
     )
     if data is not None:
-        output.print(
-            "[yellow]These numbers are exact statements about your table: treat them as "
-            "sensitive.[/]",
-            soft_wrap=True,
+        say(
+            "These numbers are exact statements about your table: treat them as sensitive.",
+            style="yellow",
         )
     return holds
 
@@ -213,73 +208,51 @@ def few_rows(schema: Any) -> tuple[Any, Any]:
     return rows, np.array([record[-1] for record in records])
 
 
-def _published(output: Console) -> None:
+def _published() -> None:
     from privet.audit.published import counterexamples
+    from privet.cli._terminal import PlainTable, progress_bar
 
-    table = _table(
+    table = PlainTable(
         "Published calibrations that cost more than their papers say",
         ["algorithm", "claimed", "found", "times", "tables"],
     )
-    with _bar() as report:
+    with progress_bar() as report:
         for found in counterexamples():
             report(found.name)(1, 1)
-            table.add_row(
+            table.add(
                 found.name,
                 f"{found.claimed:g}",
                 f"{found.found:.4g}",
                 f"{found.found / found.claimed:.3g}",
                 found.tables,
             )
-    output.print(table)
+    table.show()
 
 
-def _readers(output: Console) -> bool:
+def _readers() -> bool:
     from privet.audit import readers
+    from privet.cli._terminal import PlainTable, progress_bar, say
 
-    with _bar() as report:
+    with progress_bar() as report:
         verdict = readers.audit(rounds=len(readers.SCHEMAS), progress=report("readers"))
     broken = Counter(found.writer for found in verdict.counterexamples)
-    table = _table(
+    table = PlainTable(
         "Tables with and without one hostile record", ["container", "compared", "verdict"]
     )
     for name, compared in verdict.compared.items():
-        held = "only errors compared" if name in verdict.refused else "[green]holds[/]"
-        table.add_row(name, str(compared), "[red]does not hold[/]" if broken[name] else held)
+        held = "only errors compared" if name in verdict.refused else "holds"
+        table.add(
+            name,
+            str(compared),
+            "does not hold" if broken[name] else held,
+            styles=["red" if broken[name] else "green"],
+        )
     for found in verdict.counterexamples:
-        output.print(str(found), soft_wrap=True, markup=False)
-    output.print(table)
-    output.print(
-        "compared: tables that were read with and without one record more, which had a hostile "
+        say(str(found), lead="Does not hold:", style="red")
+    table.show()
+    say(
+        "Compared: tables that were read with and without one record more, which had a hostile "
         "value or shape. No other record may be read differently, and no error or warning may "
-        "depend on it.",
-        soft_wrap=True,
+        "depend on it."
     )
     return verdict.holds
-
-
-def _table(title: str, columns: list[str]) -> Any:
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column)
-    return table
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
-    """Show progress on a terminal; yield what starts a line of it."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-
-        def start(name: str) -> Callable[[int, int], None]:
-            task = progress.add_task(name, total=None)
-
-            def report(done: int, total: int) -> None:
-                progress.update(task, completed=done, total=total, visible=done < total)
-
-            return report
-
-        yield start

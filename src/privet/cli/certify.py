@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from privet.cli._terminal import PlainTable
     from privet.robustness import Estimate, Guarantee, Promise
 
 #: The columns of the table that show a bound.
@@ -18,6 +19,8 @@ _SHOWN = {
     "zcdp": "zCDP",
     "approximate": "(epsilon, delta)",
 }
+#: A larger runs file is refused: it would hold a million scores.
+_MOST_BYTES = 1 << 24
 #: Expected accuracies on the clean table that are shown if none is given.
 _ACCURACIES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
@@ -62,9 +65,9 @@ def certify(
     ] = None,
 ) -> None:
     """Say what a model's privacy guarantees against poisoned rows."""
-    from rich.console import Console
-
-    from privet.cli._files import check_writable
+    from privet.cli._outputs import check_ending
+    from privet.cli._terminal import say
+    from privet.outputs import OutputFile, check_output
     from privet.robustness import NoGuarantee, accuracy_after, attack_success_after, curve
 
     given = sum(option is not None for option in (accuracy, runs_file, attack_success))
@@ -74,15 +77,16 @@ def certify(
         raise NoGuarantee("--success goes with --runs-file")
     if plot is not None and not given:
         raise NoGuarantee("--plot needs --accuracy, --runs-file or --attack-success to start from")
+    inputs = {"the model": model, "the runs file": runs_file}
     if plot is not None:
-        check_writable(plot, (".svg",))
+        check_ending(plot, (".svg",))
+        check_output(plot, inputs)
     promise = _promise(model, same_plan=same_plan)
     sizes = [_size(text, rows) for text in poisoned.split(",")]
-    output = Console(highlight=False)
     if not given:
-        output.print(_overview(promise, sizes, rows, changed=changed))
+        _overview(promise, sizes, rows, changed=changed).show()
         for sentence in [f"Every fit stays within {promise}.", *_overview_sentences(changed)]:
-            output.print(sentence, soft_wrap=True)
+            say(sentence)
         return
     of_attack = success or attack_success is not None
     clean: float | Estimate
@@ -98,12 +102,13 @@ def certify(
     drawn = None
     if plot is not None:
         drawn = curve(promise, clean, max(sizes), measure=measure, changed=changed)
-    output.print(_table(found, sizes, rows))
+    _table(found, sizes, rows).show()
     for sentence in [f"Every fit stays within {promise}.", *_sentences(found[0], clean, changed)]:
-        output.print(sentence, soft_wrap=True)
+        say(sentence)
     if plot is not None and drawn is not None:
-        plot.write_text(drawn.to_svg() + "\n", encoding="utf-8")
-        typer.echo(f"Wrote {plot}.")
+        with OutputFile(plot, inputs) as output:
+            output.write(drawn.to_svg() + "\n")
+        say(f"Wrote {plot}.")
 
 
 def _promise(path: Path, *, same_plan: bool) -> Promise:
@@ -144,7 +149,11 @@ def _estimate(path: Path, confidence: float) -> Estimate:
     from privet.robustness import NoGuarantee, expected
 
     try:
-        lines = path.read_text(encoding="utf-8-sig").split()
+        with path.open("rb") as file:
+            raw = file.read(_MOST_BYTES + 1)
+        if len(raw) > _MOST_BYTES:
+            raise NoGuarantee(f"{path} is too large: it must have one number per line")
+        lines = raw.decode("utf-8-sig").split()
     except (OSError, UnicodeDecodeError):
         raise NoGuarantee(f"cannot read {path}; it must be a text file of numbers") from None
     if lines and not _is_number(lines[0]):
@@ -162,43 +171,41 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _table(found: list[Guarantee], sizes: list[int], rows: int) -> Any:
-    from rich.table import Table
+def _table(found: list[Guarantee], sizes: list[int], rows: int) -> PlainTable:
+    from privet.cli._terminal import PlainTable
 
     below = found[0].measure == "accuracy"
     relation = "at least" if below else "at most"
-    table = Table(
-        title=f"Expected {found[0].measure} after poisoning is {relation}",
-        title_justify="left",
+    columns = ("share", "rows", *_SHOWN.values(), "best")
+    table = PlainTable(
+        f"Expected {found[0].measure} after poisoning is {relation}", columns, right=columns
     )
-    for column in ("share", "rows", *_SHOWN.values(), "best"):
-        table.add_column(column, justify="right")
     for one, size in zip(found, sizes, strict=True):
         bounds = [one.bounds.get(name) for name in _SHOWN]
-        table.add_row(
+        table.add(
             f"{size / rows:.4%}",
             str(size),
             *("-" if bound is None else _digits(bound, below=below) for bound in bounds),
-            f"[bold]{_digits(one.best, below=below)}[/]",
+            _digits(one.best, below=below),
+            styles=["bold"],
         )
     return table
 
 
-def _overview(promise: Promise, sizes: list[int], rows: int, *, changed: bool) -> Any:
+def _overview(promise: Promise, sizes: list[int], rows: int, *, changed: bool) -> PlainTable:
     """Return the best bounds for several accuracies on the clean table."""
-    from rich.table import Table
-
+    from privet.cli._terminal import PlainTable
     from privet.robustness import accuracy_after
 
-    table = Table(
-        title="Expected accuracy after poisoning is at least, if on the clean table it is",
-        title_justify="left",
+    columns = ("share", "rows", *(f"{clean:g}" for clean in _ACCURACIES))
+    table = PlainTable(
+        "Expected accuracy after poisoning is at least, if on the clean table it is",
+        columns,
+        right=columns,
     )
-    for column in ("share", "rows", *(f"{clean:g}" for clean in _ACCURACIES)):
-        table.add_column(column, justify="right")
     for size in sizes:
         found = [accuracy_after(promise, clean, size, changed=changed) for clean in _ACCURACIES]
-        table.add_row(
+        table.add(
             f"{size / rows:.4%}", str(size), *(_digits(one.best, below=True) for one in found)
         )
     return table

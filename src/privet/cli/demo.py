@@ -16,57 +16,56 @@ def demo(
     """Learn a private tree from invented patients; show it, its accuracy and its ledger."""
     import numpy as np
     import pyarrow as pa
-    from rich.console import Console
-    from rich.table import Table
     from sklearn.tree import DecisionTreeClassifier
 
-    from privet.cli._files import check_writable
-    from privet.cli._show import card_lines, card_table, progress
+    from privet.cli._outputs import save_model
+    from privet.cli._show import say_card, say_entries
+    from privet.cli._terminal import PlainTable, progress, say, say_lines
     from privet.datasets import PATIENTS, make_patients
     from privet.estimators import PrivateTreeClassifier
     from privet.export import to_svg, to_text
+    from privet.outputs import OutputFile, check_output
     from privet.reading import feature_matrix
 
+    check_output(out)
     picture = out.with_suffix(".svg")
-    check_writable(out)
-    check_writable(picture)
-    console = Console(highlight=False)
+    check_output(picture, {"the model": out})
     table = pa.table(make_patients(rows))
     held_out = pa.table(make_patients(20_000, seed=1))
     truth = np.asarray(held_out["readmitted"])
-    console.print(f"{rows} invented patients; will they be readmitted within a month?\n")
+    say(f"{rows} invented patients; will they be readmitted within a month?")
+    say()
 
     model = PrivateTreeClassifier(epsilon=epsilon, schema=PATIENTS)
-    with progress(Console(stderr=True), "learning"):
-        model.fit(table)
-    console.print("[bold]The private tree[/]")
-    typer.echo(to_text(model.tree_))
+    with OutputFile(out) as output:
+        with progress("learning"):
+            model.fit(table)
+        save_model(model.to_model(), output)
+    with OutputFile(picture) as output:
+        output.write(to_svg(model.tree_) + "\n")
+    say("The private tree", style="bold")
+    say_lines(to_text(model.tree_))
 
     features = feature_matrix(table, PATIENTS)
     tests = feature_matrix(held_out, PATIENTS)
     open_tree = DecisionTreeClassifier(max_depth=model.tree_.depth or 1, random_state=0)
     open_tree.fit(features, np.asarray(table["readmitted"]))
-    scores = Table(title="Accuracy on 20,000 further patients", title_justify="left")
-    scores.add_column("model")
-    scores.add_column("accuracy", justify="right")
-    scores.add_row(
+    scores = PlainTable(
+        "Accuracy on 20,000 further patients", ("model", "accuracy"), right=("accuracy",)
+    )
+    scores.add(
         "always the larger class", f"{max(np.mean(truth == c) for c in PATIENTS.classes or ()):.4f}"
     )
-    scores.add_row(
+    scores.add(
         f"private tree, epsilon {epsilon:g}", f"{np.mean(model.predict(held_out) == truth):.4f}"
     )
-    scores.add_row(
+    scores.add(
         "scikit-learn tree, not private", f"{np.mean(open_tree.predict(tests) == truth):.4f}"
     )
-    console.print()
-    console.print(scores)
-    console.print()
-    console.print(card_table(model.privacy_))
-    for line in card_lines(model.privacy_):
-        console.print(line, soft_wrap=True)
-
-    model.save(out)
-    picture.write_text(to_svg(model.tree_), encoding="utf-8")
-    console.print(
-        f"\nWrote {out} (the model with its card) and {picture} (a picture).", soft_wrap=True
-    )
+    say()
+    scores.show()
+    say()
+    say_entries(model.privacy_)
+    say_card(model.privacy_)
+    say()
+    say(f"Wrote {out} (the model with its card) and {picture} (a picture).")

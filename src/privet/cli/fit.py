@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from privet.model import Model
     from privet.schema import Schema
 
 
@@ -233,19 +234,20 @@ def fit(
     ] = None,
 ) -> None:
     """Learn a private model from a table and write it to a model file."""
-    from rich.console import Console
-
-    from privet.cli._files import check_writable
-    from privet.cli._show import card_lines, describe, progress
+    from privet.cli._outputs import save_model
+    from privet.cli._show import describe, say_card
+    from privet.cli._terminal import say
     from privet.errors import BudgetError, SchemaError
-    from privet.reading import read_table
+    from privet.outputs import OutputFile, ledger_files
     from privet.schema import Schema
+    from privet.visible import quoted
 
-    check_writable(out)
+    inputs = {"the data": data, "the schema": schema, **ledger_files(ledger)}
     public = Schema.from_toml(schema)
     if target is not None and target != public.target:
         raise SchemaError(
-            f"the schema's target is {public.target!r}, not {target!r}; change one of the two"
+            f"the schema's target is {quoted(public.target)}, not {quoted(target)}; change one of "
+            "the two"
         )
     given = {
         "delta": delta,
@@ -283,22 +285,30 @@ def fit(
         option = strange[0].replace("_", "-").replace("merge-tests", "no-merge-tests")
         raise BudgetError(f"--{option} is not for --learner {learner}")
     estimator.set_params(**options)
-    console = Console(stderr=True)
-    with progress(console, "reading"):
-        table = read_table(data, public)
-    with progress(console, "learning"):
+    with OutputFile(out, inputs) as output:
+        model = _learnt(estimator, data, public)
+        save_model(model, output)
+    say(f"Wrote {out}: {describe(model.predictor)}.")
+    say_card(model.privacy)
+
+
+def _learnt(estimator: Any, data: Path, schema: Schema) -> Model:
+    from privet.cli._terminal import progress
+    from privet.reading import read_table
+
+    with progress("reading"):
+        table = read_table(data, schema)
+    with progress("learning"):
         estimator.fit(table)
-    estimator.save(out)
-    output = Console(highlight=False)
-    output.print(f"Wrote {out}: {describe(estimator.predictor_)}.", soft_wrap=True)
-    for line in card_lines(estimator.privacy_):
-        output.print(line, soft_wrap=True)
+    learnt: Model = estimator.to_model()
+    return learnt
 
 
 def estimator_for(learner: Learner, schema: Schema) -> Any:
     """Return the learner for a schema's target."""
     from privet import estimators
     from privet.errors import SchemaError
+    from privet.visible import quoted
 
     if schema.classes is not None:
         return {
@@ -320,7 +330,7 @@ def estimator_for(learner: Learner, schema: Schema) -> Any:
     }
     if learner not in of_numbers:
         raise SchemaError(
-            f"--learner {learner} predicts classes, and the target {schema.target!r} is a number; "
-            f"use one of {', '.join(of_numbers)}"
+            f"--learner {learner} predicts classes, and the target {quoted(schema.target)} is a "
+            f"number; use one of {', '.join(of_numbers)}"
         )
     return of_numbers[learner]

@@ -22,18 +22,19 @@ def ledger(
     ] = None,
 ) -> None:
     """Show what was spent on a table; with --create, open its books with a total budget."""
-    from rich.console import Console
-
-    from privet.cli._show import store_table
+    from privet.cli._show import say_draws
+    from privet.cli._terminal import say
     from privet.errors import BudgetError
+    from privet.outputs import check_output
     from privet.privacy import Budget, LedgerStore
     from privet.privacy.ledger import readable
     from privet.schema import Schema
+    from privet.visible import quoted
 
-    output = Console(highlight=False)
     if create:
         if epsilon is None or schema is None:
             raise BudgetError("--create needs --epsilon (the total) and --schema (whose table)")
+        check_output(file, {"the schema": schema})
         public = Schema.from_toml(schema)
         store = LedgerStore.create(
             file,
@@ -41,15 +42,15 @@ def ledger(
             columns=[*public.names, public.target],
             table=public.table,
         )
-        output.print(f"Opened {file} with {store.budget}.", soft_wrap=True)
+        say(f"Opened {file} with {store.budget}.")
         return
     if epsilon is not None or delta is not None or schema is not None:
         raise BudgetError("--epsilon, --delta and --schema go with --create")
     store = LedgerStore(file)
     budget = store.budget
-    output.print(store_table(store))
-    output.print(
-        f"total: {budget}; spent: {readable(store.spent, budget)}; "
-        f"left: {readable(store.left, budget)}",
-        soft_wrap=True,
+    say(f"Ledger of {'an unnamed table' if store.table is None else quoted(store.table)}")
+    say_draws(store)
+    say(
+        f"Total: {budget}; spent: {readable(store.spent, budget)}; "
+        f"left: {readable(store.left, budget)}"
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from privet.cli._terminal import PlainTable
     from privet.planning import Level, Plan
 
 
@@ -42,8 +43,7 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
     """Say what rows and epsilon can afford, before any data are touched."""
-    from rich.console import Console
-
+    from privet.cli._terminal import say, say_code
     from privet.planning import PlanError, make_plan
 
     form: dict[str, Any]
@@ -71,14 +71,13 @@ def plan(
         tolerance=tolerance,
     )
     if as_json:
-        typer.echo(json.dumps(made.to_dict(), indent=2))
+        say_code(json.dumps(made.to_dict(), indent=2))
         return
-    output = Console(highlight=False)
-    output.print(_depth_table(made))
+    _depth_table(made).show()
     if made.parties > 1:
-        output.print(_protocol_table(made))
+        _protocol_table(made).show()
     for sentence in _sentences(made):
-        output.print(sentence, soft_wrap=True)
+        say(sentence)
 
 
 def _sizes(text: str) -> list[int]:
@@ -109,26 +108,24 @@ def _from_schema(path: Path) -> dict[str, Any]:
     }
 
 
-def _depth_table(made: Plan) -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def _depth_table(made: Plan) -> PlainTable:
+    from privet.cli._terminal import PlainTable
 
     held = f" held by {made.parties} parties ({made.winner})" if made.parties > 1 else ""
-    table = Table(
-        title=f"{made.estimator}: trees that {made.rows:,} rows{held} afford with epsilon "
-        f"{made.epsilon:g}",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
+    columns = (
+        *("depth", "leaves", "rows per leaf", "first level", "last level", "labels"),
+        *("labels lose", "splits lose", "afforded"),
     )
-    levels = made.levels[made.winner]
-    columns = ("depth", "leaves", "rows per leaf", "first level", "last level", "labels")
-    losses = ("labels lose", "splits lose", "afforded")
-    for column in (*columns, *losses):
-        table.add_column(column, justify="right", overflow="fold")
-    for level in levels:
-        table.add_row(
+    table = PlainTable(
+        f"{made.estimator}: trees that {made.rows:,} rows{held} afford with epsilon "
+        f"{made.epsilon:g}",
+        columns,
+        right=columns,
+        caption=f"First level, last level, labels: their epsilon. {_CAPTION}",
+        light=True,
+    )
+    for level in made.levels[made.winner]:
+        table.add(
             str(level.depth),
             f"{level.leaves:,}",
             _number(level.rows_per_leaf),
@@ -139,8 +136,6 @@ def _depth_table(made: Plan) -> Any:
             "refused" if level.refused else "yes" if level.affordable else "no",
             style="bold" if level.depth == made.depth else "",
         )
-    table.caption = f"First level, last level, labels: their epsilon. {_CAPTION}"
-    table.caption_justify = "left"
     return table
 
 
@@ -152,27 +147,27 @@ def _ends(level: Level) -> tuple[str, str]:
     return f"{each[0]:.3g}", f"{each[-1]:.3g}"
 
 
-def _protocol_table(made: Plan) -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def _protocol_table(made: Plan) -> PlainTable:
+    from privet.cli._terminal import PlainTable
 
-    table = Table(
-        title=f"{made.estimator}: protocols at depth {made.compared_at}",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
+    columns = (
+        *("affords depth", "noise per count", "in a leaf", "a split loses"),
+        *("a label loses", "in all", "rows for a sound split"),
     )
-    columns = ("protocol", "affords depth", "noise per count", "in a leaf", "a split loses")
-    more = ("a label loses", "in all", "rows for a sound split")
-    for column in (*columns, *more):
-        first = column == "protocol"
-        table.add_column(column, justify="left" if first else "right", no_wrap=first)
+    table = PlainTable(
+        f"{made.estimator}: protocols at depth {made.compared_at}",
+        ("protocol", *columns),
+        right=columns,
+        unbroken=("protocol",),
+        caption=f"{_CAPTION} A split and a label lose rows of one cell, at the last level; in all: "
+        "of all rows, and no more than a guess loses. Noise: deviations of class counts.",
+        light=True,
+    )
     for name, levels in made.levels.items():
         level: Level = levels[made.compared_at - 1]
         one = level.protocol
         kinds = one.split_kind, one.label_kind
-        table.add_row(
+        table.add(
             name,
             str(made.depths[name]),
             _number(one.count_deviation),
@@ -183,11 +178,6 @@ def _protocol_table(made: Plan) -> Any:
             "no guarantee" if one.rows_needed is None else f"{one.rows_needed:,.0f}",
             style="bold" if name == made.winner else "",
         )
-    table.caption = (
-        f"{_CAPTION} A split and a label lose rows of one cell, at the last level; in all: of all "
-        "rows, and no more than a guess loses. Noise: deviations of class counts."
-    )
-    table.caption_justify = "left"
     return table
 
 

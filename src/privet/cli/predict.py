@@ -14,17 +14,20 @@ def predict(
     out: Annotated[Path, typer.Option(help="The file to write: .csv or .parquet.")],
 ) -> None:
     """Predict the class of every row of a table. Costs nothing: the model is public."""
-    from privet.cli._files import check_writable, write_table
+    from privet.cli._outputs import check_ending, write_table
+    from privet.cli._terminal import say
     from privet.model import load
+    from privet.outputs import OutputFile
     from privet.reading import read_table
 
-    check_writable(out, (".csv", ".parquet"))
+    check_ending(out, (".csv", ".parquet"))
     published = load(model)
-    table = read_table(data, published.schema, target=False)
-    columns = {"prediction": published.predict(table)}
-    if published.schema.classes is not None:
-        shares = published.predict_proba(table)
-        for j, name in enumerate(published.classes):
-            columns[f"probability_{name}"] = shares[:, j]
-    write_table(columns, out)
-    typer.echo(f"Wrote {out}: {len(columns['prediction'])} predictions.")
+    with OutputFile(out, {"the model": model, "the data": data}) as output:
+        table = read_table(data, published.schema, target=False)
+        columns = {"prediction": published.predict(table)}
+        if published.schema.classes is not None:
+            shares = published.predict_proba(table)
+            for j, name in enumerate(published.classes):
+                columns[f"probability_{name}"] = shares[:, j]
+        write_table(columns, output)
+    say(f"Wrote {out}: {len(columns['prediction'])} predictions.")

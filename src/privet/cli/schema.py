@@ -18,15 +18,14 @@ def draft(
     ] = None,
 ) -> None:
     """Draft a schema from data, for a person to correct before anything is fitted with it."""
-    from privet.cli._files import check_writable
+    from privet.cli._terminal import say, say_code
+    from privet.outputs import OutputFile
     from privet.reading import read_table
     from privet.schema import Schema
 
-    if out is not None:
-        check_writable(out)
-    schema = Schema.draft(read_table(data), target)
     if out is None:
-        typer.echo(schema.toml(), nl=False)
-    else:
-        schema.to_toml(out)
-        typer.echo(f"Wrote {out}. Correct it by what is publicly known before you use it.")
+        say_code(Schema.draft(read_table(data), target).toml().removesuffix("\n"))
+        return
+    with OutputFile(out, {"the data": data}) as output:
+        output.write(Schema.draft(read_table(data), target).toml())
+    say(f"Wrote {out}. Correct it by what is publicly known before you use it.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from pathlib import Path
@@ -25,11 +26,14 @@ from privet.errors import (
     ColumnTypeError,
     DataError,
     FederationError,
+    LedgerFileError,
     SchemaError,
+    UnsettledWarning,
 )
 from privet.federation import FederatedTable, LocalLink, Party, ProcessLink
 from privet.model import Model, PrivacyCard, class_array
-from privet.privacy import Budget, LedgerStore
+from privet.outputs import OutputFile
+from privet.privacy import Budget, Ledger, LedgerStore, Reservation
 from privet.reading import Column, Columns, Numbers, column_of
 from privet.schema import Schema
 from privet.tables import PrivateTable
@@ -126,7 +130,7 @@ class PrivateEstimator(BaseEstimator):
         predictor = self._learn(table, **options)
         table.ledger.close()  # what is settled must not be spent again
         if reservation is not None:
-            reservation.settle(table.ledger.total, table.ledger.entries)
+            _settle(reservation, table.ledger)
         self.predictor_ = predictor
         self.schema_ = schema
         if schema.classes is not None:
@@ -197,13 +201,18 @@ class PrivateEstimator(BaseEstimator):
             del self.feature_names_in_
         return self
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path | OutputFile) -> None:
         """Write the fitted model, with its privacy card, to a JSON file.
 
-        Read it with :func:`privet.load`.
+        Read it with :func:`privet.load`. Whoever opens an :class:`~privet.outputs.OutputFile`
+        before the fit knows before anything is spent that the file can be written.
         """
+        self.to_model().save(path)
+
+    def to_model(self) -> Model:
+        """Return the fitted model as it is published, with its privacy card."""
         check_is_fitted(self)
-        Model(self.predictor_, self.privacy_, self.learner).save(path)
+        return Model(self.predictor_, self.privacy_, self.learner)
 
     def _target(self, columns: Columns, y: Any) -> Column:
         """Open the target: a column of its own, or one of the table."""
@@ -319,6 +328,19 @@ def sorted_classes(schema: Schema) -> NDArray[np.intp]:
     """Return the order in which scikit-learn's scores expect the classes: sorted."""
     classes = class_array(schema)
     return np.argsort(classes if classes.dtype != object else classes.astype(str), kind="stable")
+
+
+def _settle(reservation: Reservation, ledger: Ledger) -> None:
+    """Write down what was spent; a model that is paid for must not be lost if that fails."""
+    try:
+        reservation.settle(ledger.total, ledger.entries)
+    except LedgerFileError:
+        warnings.warn(
+            "the ledger file could not be written (is its disk full?), so it counts all that this "
+            "fit reserved instead of what it spent; the model is not affected",
+            UnsettledWarning,
+            stacklevel=3,
+        )
 
 
 def _refuse_unusable(target: Column, *, of_classes: bool) -> None:

@@ -1,7 +1,9 @@
 """A model in other forms: for people to look at, and for other systems to run.
 
 Every function takes a :class:`~privet.tree.Tree` or an :class:`~privet.ensemble.Ensemble` and
-returns text. Both hold released numbers only, so exporting them costs nothing.
+returns text. Both hold released numbers only, so exporting them costs nothing. Time and memory grow
+in proportion to the model; what is too large or too deep for a form gets an
+:class:`~privet.errors.ExportError`.
 
 * :func:`to_text`, :func:`to_dot`, :func:`to_svg` draw it; leaves that say the same become one. Of
   an additive ensemble they draw what each feature adds.

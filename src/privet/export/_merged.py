@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from privet.ensemble import Ensemble
+from privet.export._limits import check_size
 from privet.tree import Cut, Grouping, Node, Test, Tree
 
 #: A class, by its position in the schema's list; or a mean; or the scores of an ensemble's tree.
@@ -32,8 +33,16 @@ class Part:
     answer: Answer | None
 
 
-def trees_of(model: Tree | Ensemble) -> tuple[Tree, ...]:
-    """Return the trees to export, and refuse one that does not predict by itself."""
+def trees_of(model: Tree | Ensemble, copies: int = 1) -> tuple[Tree, ...]:
+    """Return the trees to export, and refuse one that does not predict by itself.
+
+    Parameters
+    ----------
+    model : Tree or Ensemble
+    copies : int, default=1
+        How often the form writes each tree; what would be too long is refused.
+    """
+    check_size(model, copies)
     if isinstance(model, Ensemble):
         return model.trees
     if model.scores:

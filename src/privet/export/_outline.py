@@ -11,13 +11,13 @@ from privet.export._words import (
     branch_words,
     number,
     plural,
-    printable,
     score_words,
     signed,
     word,
 )
 from privet.schema import Schema
 from privet.tree import Cut, Grouping, Node, Test, Tree
+from privet.visible import visible
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ def outlines(model: Tree | Ensemble) -> list[list[Entry]]:
     """Return what to draw: the tree; or an ensemble's trees, by feature if it is additive."""
     trees, schema = trees_of(model), model.schema
     if isinstance(model, Tree):
-        return [_outline(model, printable(schema.target))]
+        return [_outline(model, visible(schema.target))]
     if model.additive:
         shapes = model.shapes()
-        return [_outline(shape_tree(shape, schema), printable(shape.feature)) for shape in shapes]
+        return [_outline(shape_tree(shape, schema), visible(shape.feature)) for shape in shapes]
     return [_outline(tree, f"tree {place}") for place, tree in enumerate(trees, start=1)]
 
 
@@ -118,7 +118,7 @@ def _outline(tree: Tree, title: str) -> list[Entry]:
             entries.append(Entry(*here, "", "", verdict, ()))
         else:
             counts = _counts([tree.nodes[part.places[0]]], tree.schema)
-            feature = printable(part.test.feature)
+            feature = visible(part.test.feature)
             entries.append(Entry(*here, feature, counts, None, part.children))
     return entries
 

@@ -22,8 +22,9 @@ from privet.export._drawing import (
     text_width,
 )
 from privet.export._outline import shape_tree
-from privet.export._words import branch_words, number, printable, score_words, signed
+from privet.export._words import branch_words, number, score_words, signed
 from privet.schema import Numeric, Schema
+from privet.visible import visible
 
 _WIDTH = 200  # of a number's range
 _OVERHANG = 8  # beyond it: values above the range belong to the last interval
@@ -88,10 +89,10 @@ def _panel(shape: Shape, schema: Schema, scale: _Scale) -> Drawing:
     axis = max(text_width(text) for _, text in scale.ticks) + 6
     steps, bars = _columns(shape, schema, axis)
     right = bars[-1].right
-    title = short(printable(shape.feature))
+    title = short(visible(shape.feature))
     parts = [
         "<g>",
-        f"<title>{escape(printable(shape.feature))}</title>",
+        f"<title>{escape(visible(shape.feature))}</title>",
         f'<text y="{FONT}" text-anchor="start" font-weight="bold">{escape(title)}</text>',
     ]
     for y, text in scale.ticks:

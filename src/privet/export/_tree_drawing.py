@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -27,6 +27,8 @@ _PADDING = 8
 _BOX = 2 * LINE + _PADDING
 _RISE = 34  # between a box and the labels of its branches
 _LEVEL = _RISE + LINE + 4 + _BOX
+_CONDITIONS = 64  # in a tooltip; learners make no deeper trees
+_TOOLTIP_LINE = 2000  # characters
 
 
 def tree_drawing(entries: Sequence[Entry], schema: Schema) -> Drawing:
@@ -126,13 +128,21 @@ def _node(entry: Entry, box: _Box, path: str, schema: Schema) -> list[str]:
     return [*parts, "</g>"]
 
 
-def _paths(entries: Sequence[Entry]) -> list[str]:
-    """Return the conditions that lead to each entry, one per line."""
-    paths = [""] * len(entries)
+def _paths(entries: Sequence[Entry]) -> Iterator[str]:
+    """Yield the conditions that lead to each entry, one per line: the last of them, if many do."""
+    parent = [-1] * len(entries)
+    depth = [0] * len(entries)
     for i, entry in enumerate(entries):
         for child in entry.children:
-            paths[child] = f"{paths[i]}{entries[child].condition}\n"
-    return paths
+            parent[child], depth[child] = i, depth[i] + 1
+        lines: list[str] = []
+        above = i
+        while above > 0 and len(lines) < _CONDITIONS:
+            lines.append(short(entries[above].condition, _TOOLTIP_LINE))
+            above = parent[above]
+        if above > 0:
+            lines.append(f"... ({depth[above]} conditions before)")
+        yield "".join(f"{line}\n" for line in reversed(lines))
 
 
 def _tooltip(entry: Entry) -> str:
@@ -140,7 +150,7 @@ def _tooltip(entry: Entry) -> str:
         lines = [f"test of {entry.feature}", entry.counts]
     else:
         lines = [entry.verdict.label, *entry.verdict.details]
-    return "\n".join(filter(None, lines))
+    return "\n".join(short(line, _TOOLTIP_LINE) for line in lines if line)
 
 
 def _colour(answer: Answer, schema: Schema) -> str:

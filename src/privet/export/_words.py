@@ -7,17 +7,7 @@ from itertools import pairwise
 
 from privet.schema import Schema, Value
 from privet.tree import Cut, Grouping, Test
-
-
-def printable(text: str) -> str:
-    r"""Return text on one line, with control characters and the like written as escapes.
-
-    Examples
-    --------
-    >>> print(printable("two\nlines"))
-    two\nlines
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+from privet.visible import visible
 
 
 def number(value: float) -> str:
@@ -53,7 +43,7 @@ def plural(count: int, noun: str) -> str:
 
 def word(value: Value) -> str:
     """Return a category or class so that it can stand in a list."""
-    text = printable(str(value))
+    text = visible(str(value))
     plain = text == text.strip() != "" and not set(text) & set(',{}"')
     return text if plain else '"' + text.replace('"', '\\"') + '"'
 
@@ -83,7 +73,7 @@ def branch_words(test: Test, schema: Schema) -> list[tuple[str, str]]:
 
 
 def _interval_words(test: Cut) -> list[tuple[str, str]]:
-    name, edges = printable(test.feature), _edge_texts(test.edges)
+    name, edges = visible(test.feature), _edge_texts(test.edges)
     if not edges:
         return [(f"{name} not missing", "not missing"), (f"{name} missing", "missing")]
     words = [
@@ -106,7 +96,7 @@ def _edge_texts(edges: Sequence[float]) -> list[str]:
 
 def _set_words(test: Grouping, schema: Schema) -> list[tuple[str, str]]:
     values = schema.features[test.feature].values  # type: ignore[union-attr]
-    name = printable(test.feature)
+    name = visible(test.feature)
     members: list[list[str]] = [[] for _ in range(test.n_children)]
     for value, child in zip(values, test.children, strict=True):
         members[child].append(word(value))

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from privet.ensemble import Ensemble
 from privet.export._outline import Entry, outlines, start_words, summary
-from privet.export._words import printable
 from privet.tree import Tree
+from privet.visible import visible
 
 
 def to_dot(model: Tree | Ensemble) -> str:
@@ -38,7 +38,7 @@ def to_dot(model: Tree | Ensemble) -> str:
       n0 -> n2 [label="m, other or missing"]
     }
     """
-    title = [printable(model.schema.target)]
+    title = [visible(model.schema.target)]
     if isinstance(model, Ensemble):
         title += [summary(model), start_words(model)]
     lines = [f"  graph [label={_quoted(*title)}, labelloc=t]", "  node [shape=box]"]

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from privet.ensemble import Ensemble
+from privet.export._limits import check_depth
 from privet.export._merged import Answer, Part, merged, trees_of
 from privet.export._steps import cut_steps, grouping_steps
 from privet.schema import Categorical, Schema, Value, all_numbers
@@ -38,6 +39,8 @@ def _text(value):
 _HELPERS = {"_number": _NUMBER, "_text": _TEXT}
 #: Python allows 100 levels of indentation; deeper subtrees get functions of their own.
 _LEVELS = 64
+#: These functions call each other 500 deep at most: Python allows 1,000 calls.
+_DEEPEST = 500 * _LEVELS
 
 
 def to_python(model: Tree | Ensemble, name: str = "predict") -> str:
@@ -58,6 +61,8 @@ def to_python(model: Tree | Ensemble, name: str = "predict") -> str:
     ------
     ValueError
         If a function cannot have that name.
+    ExportError
+        If a tree is more than 32,000 tests deep.
 
     Examples
     --------
@@ -106,7 +111,8 @@ def to_python(model: Tree | Ensemble, name: str = "predict") -> str:
         or name in ("_number", "_text")
     ):
         raise ValueError("name must be an identifier that Python and the source do not use already")
-    schema, trees = model.schema, [merged(tree) for tree in trees_of(model)]
+    check_depth(model.depth, _DEEPEST, "Python")
+    trees, schema = [merged(tree) for tree in trees_of(model)], model.schema
     readers = _readers([part for parts in trees for part in parts], schema)
     functions = [helper for reader, helper in _HELPERS.items() if reader in readers.values()]
     if isinstance(model, Ensemble):

@@ -6,11 +6,15 @@ from collections.abc import Callable, Sequence
 
 from privet.ensemble import Ensemble
 from privet.errors import SchemaError
+from privet.export._limits import check_depth
 from privet.export._merged import Answer, merged, trees_of
 from privet.export._steps import cut_steps, grouping_steps
 from privet.schema import Schema, Value
 from privet.tree import Cut, Test, Tree
 
+#: DuckDB refuses expressions that are nested 1,000 deep. Every test on a path is one level, and so
+#: is every tree of a sum; the rest is room for casts.
+_MOST_NESTED = 900
 _INFINITY = "CAST('Infinity' AS DOUBLE PRECISION)"
 
 
@@ -38,6 +42,9 @@ def to_sql(model: Tree | Ensemble, *, prefix: str | None = None) -> str:
     ------
     SchemaError
         If a name or value holds a character that SQL cannot write.
+    ExportError
+        If expressions would be nested more deeply than databases read: if the number of trees and
+        the tests on the longest path are more than 900 together.
 
     Notes
     -----
@@ -47,7 +54,7 @@ def to_sql(model: Tree | Ensemble, *, prefix: str | None = None) -> str:
     other types in ways of their own.
 
     An ensemble is a sum as long as it has trees; for more than two classes each class has its own
-    sum, which is written twice. DuckDB takes seconds for a sum of 400 trees and refuses 1000.
+    sum, which is written twice. DuckDB takes seconds for a sum of 400 trees.
 
     Examples
     --------
@@ -79,7 +86,9 @@ def to_sql(model: Tree | Ensemble, *, prefix: str | None = None) -> str:
       ELSE 'no'
     END
     """
-    trees, schema = trees_of(model), model.schema
+    copies = 2 * len(model.start) if isinstance(model, Ensemble) else 1
+    trees, schema = trees_of(model, copies), model.schema
+    check_depth(model.depth + len(trees), _MOST_NESTED, "SQL")
     table = "" if prefix is None else _identifier(prefix) + "."
     if isinstance(model, Ensemble):
         lines = _decision([_sum(model, place, table) for place in range(len(model.start))], schema)

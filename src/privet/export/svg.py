@@ -18,16 +18,18 @@ from privet.export._drawing import (
 from privet.export._outline import outlines, start_words, summary
 from privet.export._shape_drawing import shapes_drawing
 from privet.export._tree_drawing import tree_drawing
-from privet.export._words import number, printable, word
+from privet.export._words import number, word
 from privet.schema import Schema
 from privet.tree import Tree
+from privet.visible import visible
 
 
 def to_svg(model: Tree | Ensemble) -> str:
     """Return the model as a self-contained SVG picture.
 
     Leaves that say the same are drawn as one, as in :func:`~privet.export.to_text`. Tooltips hold
-    full conditions and released counts. The picture is as wide as the tree needs.
+    released counts and the conditions that lead to a place (the last 64 of them, each with up to
+    2,000 characters). The picture is as wide as the tree needs.
 
     The trees of an ensemble stand one below the other; leaves have the colour of the class that
     their score speaks for. An additive ensemble is drawn as the shapes of its features, all on one
@@ -47,7 +49,7 @@ def to_svg(model: Tree | Ensemble) -> str:
     ... )))[:40]
     '<svg xmlns="http://www.w3.org/2000/svg" '
     """
-    schema, target = model.schema, printable(model.schema.target)
+    schema, target = model.schema, visible(model.schema.target)
     if isinstance(model, Tree):
         (entries,) = outlines(model)
         body = tree_drawing(entries, schema)

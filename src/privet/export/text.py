@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 from privet.ensemble import Ensemble
 from privet.export._outline import Entry, outlines, start_words, summary
-from privet.export._words import plural, printable
+from privet.export._words import plural
 from privet.tree import Tree
+from privet.visible import visible
+
+#: What lies deeper is not indented further but goes on elsewhere. Learners make no deeper trees.
+_LEVELS = 64
 
 
 def to_text(
@@ -17,6 +23,9 @@ def to_text(
 
     Neighbouring leaves with the same answer share a line; their released counts are added up.
     Edges are rounded to four digits where that keeps them apart.
+
+    A branch that is more than 64 tests deep goes on below its tree, under a number, so that the
+    text grows with the model and not with the square of its depth.
 
     An ensemble's first lines say what its scores mean and where they start. The trees follow, with
     the scores that they add; those of an additive ensemble are added up, feature by feature.
@@ -75,37 +84,50 @@ def to_text(
         raise ValueError("max_depth must be at least 0")
     if max_lines is not None and max_lines < 1:
         raise ValueError("max_lines must be at least 1")
-    lines = []
+    lines: list[str] = []
+    numbers = count(1)
     if isinstance(model, Ensemble):
-        lines.append(f"{printable(model.schema.target)}: {summary(model)}")
+        lines.append(f"{visible(model.schema.target)}: {summary(model)}")
         lines.append(start_words(model))
     for entries in outlines(model):
-        lines += _lines(entries, max_depth, ":" if isinstance(model, Ensemble) else "")
+        after_title = ":" if isinstance(model, Ensemble) else ""
+        lines += _lines(entries, max_depth, after_title, numbers)
     if max_lines is not None and len(lines) > max_lines:
         kept = lines[: max_lines - 1]
         lines = [*kept, f"... ({plural(len(lines) - len(kept), 'line')} left out)"]
     return "\n".join(lines)
 
 
-def _lines(entries: Sequence[Entry], max_depth: int | None, after_title: str) -> Iterator[str]:
+def _lines(
+    entries: Sequence[Entry], max_depth: int | None, after_title: str, numbers: Iterator[int]
+) -> Iterator[str]:
+    """Yield the lines of a tree; what lies too deep follows, with a number that leads to it."""
     sizes = _sizes(entries)
-    waiting = [(0, 0, "", "")]  # position, depth, what precedes it, what precedes its children
-    while waiting:
-        position, depth, lead, below = waiting.pop()
-        entry = entries[position]
-        if entry.verdict is not None:
-            details = f" ({'; '.join(entry.verdict.details)})" if entry.verdict.details else ""
-            yield f"{lead}{entry.condition}: {entry.verdict.label}{details}"
-        elif depth == max_depth:
-            left_out = plural(sizes[position] - 1, "line")
-            yield f"{lead}{entry.condition}: ... ({left_out} left out)"
-        else:
-            yield lead + entry.condition + (after_title if position == 0 else "")
-            *others, last = entry.children
-            waiting.append((last, depth + 1, below + "└─ ", below + "   "))
-            waiting += [
-                (child, depth + 1, below + "├─ ", below + "│  ") for child in reversed(others)
-            ]
+    roots = deque([(0, 0, "")])  # of what is written as one block: position, depth and number
+    while roots:
+        root, root_depth, mark = roots.popleft()
+        # position, level in the block, what precedes it, what precedes its children
+        waiting = [(root, 0, mark, "")]
+        while waiting:
+            position, level, lead, below = waiting.pop()
+            entry, depth = entries[position], root_depth + level
+            if entry.verdict is not None:
+                details = f" ({'; '.join(entry.verdict.details)})" if entry.verdict.details else ""
+                yield f"{lead}{entry.condition}: {entry.verdict.label}{details}"
+            elif depth == max_depth:
+                left_out = plural(sizes[position] - 1, "line")
+                yield f"{lead}{entry.condition}: ... ({left_out} left out)"
+            elif level == _LEVELS:
+                number = next(numbers)
+                yield f"{lead}{entry.condition}: goes on at [{number}]"
+                roots.append((position, depth, f"[{number}] "))
+            else:
+                yield lead + entry.condition + (after_title if position == 0 else "")
+                *others, last = entry.children
+                waiting.append((last, level + 1, below + "└─ ", below + "   "))
+                waiting += [
+                    (child, level + 1, below + "├─ ", below + "│  ") for child in reversed(others)
+                ]
 
 
 def _sizes(entries: Sequence[Entry]) -> list[int]:

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from privet.errors import ColumnTypeError, ColumnTypeWarning, DataError
 from privet.reading import values as one
 from privet.schema import Numeric, Schema, Value, all_numbers, value_key
+from privet.visible import quoted
 
 _BLOCK = 65_536
 
@@ -245,8 +246,8 @@ def _of_array(array: NDArray[Any], name: str) -> Column:
 
 def _unreadable(name: str, kind: object) -> ColumnTypeError:
     return ColumnTypeError(
-        f"column {name!r} has type {kind}, which can be read neither as numbers nor as categories; "
-        "convert it first"
+        f"column {quoted(name)} has type {kind}, which can be read neither as numbers nor as "
+        "categories; convert it first"
     )
 
 
@@ -400,7 +401,7 @@ class Columns:
             missing = [name for name in schema.names if name not in self.names]
             if missing:
                 raise DataError(
-                    f"the data have no column {missing[0]!r}, which the schema lists"
+                    f"the data have no column {quoted(missing[0])}, which the schema lists"
                     + (f" ({len(missing)} columns are missing)" if len(missing) > 1 else "")
                 )
             return self
@@ -438,8 +439,8 @@ class Columns:
         """Open the column that the schema names as the target."""
         if schema.target not in self.names:
             raise DataError(
-                f"the data have no column {schema.target!r}, which the schema names as the target; "
-                "pass the target by itself, or add the column"
+                f"the data have no column {quoted(schema.target)}, which the schema names as the "
+                "target; pass the target by itself, or add the column"
             )
         return self.column(schema.target)
 
@@ -514,8 +515,8 @@ def check_types(columns: Columns, target: Column, schema: Schema) -> None:
 def _warn_of_text(column: Column, name: str, *, of_numbers: bool) -> None:
     if of_numbers and column.is_text:
         warnings.warn(
-            f"column {name!r} holds text where the schema has numbers: each value is read as a "
-            "number, and text that is no number counts as missing",
+            f"column {quoted(name)} holds text where the schema has numbers: each value is read as "
+            "a number, and text that is no number counts as missing",
             ColumnTypeWarning,
             stacklevel=3,
         )

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from privet.errors import SchemaError
 from privet.reading.columns import Column, Columns, Numbers, column_of
 from privet.reading.values import number, text
-from privet.schema import Categorical, Feature, Numeric, Schema, Value
+from privet.schema import LONGEST_TEXT, Categorical, Feature, Numeric, Schema, Value
+from privet.visible import quoted
 
 #: A draft leaves out a text column with more distinct values than this: it looks like a name.
 MAX_CATEGORIES = 255
@@ -36,7 +37,7 @@ def draft_schema(
     else:
         target = target or columns.names[-1]
         if target not in columns.names:
-            raise SchemaError(f"there is no column {target!r} to be the target")
+            raise SchemaError(f"there is no column {quoted(target)} to be the target")
         column = columns.column(target)
     features: dict[str, Feature] = {}
     for name in columns.names:
@@ -49,7 +50,7 @@ def draft_schema(
         listed = _distinct_values(here)
         if len(listed) > MAX_CATEGORIES:
             warnings.warn(
-                f"column {name!r} was left out of the draft: it has too many distinct values "
+                f"column {quoted(name)} was left out of the draft: it has too many distinct values "
                 "for a category; add it by hand if it is a feature",
                 UserWarning,
                 stacklevel=3,
@@ -76,7 +77,9 @@ def _distinct_values(column: Column) -> list[Value]:
         found = {number(item) for item in present}
         finite = sorted(value for value in found if math.isfinite(value))
         return [int(value) for value in finite] if all(map(_is_whole, finite)) else [*finite]
-    return sorted({known for item in present if (known := text(item)) is not None})
+    # What is too long for a schema goes to the extra bin.
+    texts = {known for item in present if (known := text(item)) is not None}
+    return sorted(known for known in texts if len(known) <= LONGEST_TEXT)
 
 
 def _is_number(item: Any) -> bool:

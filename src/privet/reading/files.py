@@ -14,6 +14,7 @@ from privet.errors import ColumnTypeWarning, DataError
 from privet.reading.csv import MISSING, CsvFile, Dialect
 from privet.reading.values import number_of_text
 from privet.schema import Numeric, Schema, all_numbers
+from privet.visible import quoted
 
 #: Separators that a hint may name.
 _SEPARATORS = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'"}
@@ -124,7 +125,7 @@ def _check_names(
     missing = [name for name in columns or () if name not in names]
     hint = "" if dialect is None else _separator_hint(names, columns, dialect)
     if missing:
-        raise DataError(f"{path} has no column {missing[0]!r}, which the schema lists{hint}")
+        raise DataError(f"{path} has no column {quoted(missing[0])}, which the schema lists{hint}")
     if hint and len(names) == 1:
         raise DataError(f"{path} has a single column{hint}")
 
@@ -170,7 +171,7 @@ def _hint_decimal(name: str, texts: Sequence[str], decimal: str) -> None:
     other = "," if decimal == "." else "."
     if texts and all(not isnan(number_of_text(text, other)) for text in texts):
         warnings.warn(
-            f"column {name!r} looks like numbers with the decimal point {other!r}: say so by "
+            f"column {quoted(name)} looks like numbers with the decimal point {other!r}: say so by "
             "decimal (--decimal on the command line) if it is so",
             ColumnTypeWarning,
             stacklevel=2,
