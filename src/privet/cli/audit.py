@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privet.cli._reading import Decimal, Encoding, Separator, read_data
 from privet.cli.fit import Learner, estimator_for
 
 if TYPE_CHECKING:
@@ -48,10 +49,14 @@ def audit(
         Path | None, typer.Option(help="With --samples: keep the runs here, and go on from there.")
     ] = None,
     jobs: Annotated[int, typer.Option(help="How many processes work.")] = 1,
+    separator: Separator = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = ".",
 ) -> None:
     """Try to show that models are less private than their ledgers say."""
     from privet.errors import AuditError
     from privet.outputs import check_output
+    from privet.schema import Schema
 
     if sum([exact, samples is not None, published, readers]) > 1:
         raise AuditError("choose one of --exact, --samples, --published and --readers")
@@ -71,7 +76,15 @@ def audit(
     if readers:
         holds = _readers()
     elif samples is not None:
-        holds = _sampled(learner, epsilon, samples, data, schema, store, jobs)
+        fits = _invented(learner, epsilon)
+        if data is not None:
+            assert schema is not None
+            assert learner is not None
+            public = Schema.from_toml(schema)
+            table = read_data(data, public, separator=separator, encoding=encoding, decimal=decimal)
+            model = estimator_for(learner, public)(epsilon=epsilon, schema=public)
+            fits = iter([(type(model).__name__, model, table, None)])
+        holds = _sampled(fits, epsilon, samples, store, jobs, own=data is not None)
     else:
         holds = _exact(learner, epsilon, records or 2, jobs)
     if not holds:
@@ -121,13 +134,13 @@ def _why(verdict: Any) -> str:
 
 
 def _sampled(
-    learner: Learner | None,
+    fits: Iterator[tuple[str, Any, Any, Any]],
     epsilon: float,
     samples: int,
-    data: Path | None,
-    schema: Path | None,
     store: Path | None,
     jobs: int,
+    *,
+    own: bool,
 ) -> bool:
     from privet.audit import sample
     from privet.cli._terminal import PlainTable, progress_bar, say
@@ -138,7 +151,7 @@ def _sampled(
     )
     holds = True
     with progress_bar() as report:
-        for name, estimator, X, y in _fits(learner, epsilon, data, schema):
+        for name, estimator, X, y in fits:
             options: dict[str, Any] = {
                 "runs": samples, "n_jobs": jobs, "store": store, "progress": report(name),
             }  # fmt: skip
@@ -158,7 +171,7 @@ def _sampled(
         "At least: a lower bound on epsilon at 95 % confidence; could show: the most that so many "
         "runs can. A small bound proves nothing, one above the claim proves a bug."
     )
-    if data is not None:
+    if own:
         say(
             "These numbers are exact statements about your table: treat them as sensitive.",
             style="yellow",
@@ -166,20 +179,8 @@ def _sampled(
     return holds
 
 
-def _fits(
-    learner: Learner | None, epsilon: float, data: Path | None, schema: Path | None
-) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Yield what is fitted, and on which rows: the user's, or a few invented ones."""
-    from privet.reading import read_table
-    from privet.schema import Schema
-
-    if data is not None:
-        assert schema is not None
-        assert learner is not None
-        public = Schema.from_toml(schema)
-        model = estimator_for(learner, public)(epsilon=epsilon, schema=public)
-        yield type(model).__name__, model, read_table(data, public), None
-        return
+def _invented(learner: Learner | None, epsilon: float) -> Iterator[tuple[str, Any, Any, Any]]:
+    """Yield estimators and a few invented rows."""
     for case in _defaults(learner, epsilon):
         rows, target = few_rows(case.estimator.schema)
         yield case.name, case.estimator, rows, target

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privet.cli._reading import Decimal, Encoding, Separator, read_data
+
 if TYPE_CHECKING:
     from privet.model import Model
     from privet.schema import Schema
@@ -232,11 +234,14 @@ def fit(
     ledger: Annotated[
         Path | None, typer.Option(help="The table's ledger file, from which the fit draws.")
     ] = None,
+    separator: Separator = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = ".",
 ) -> None:
     """Learn a private model from a table and write it to a model file."""
     from privet.cli._outputs import save_model
     from privet.cli._show import describe, say_card
-    from privet.cli._terminal import say
+    from privet.cli._terminal import progress, say
     from privet.errors import BudgetError, SchemaError
     from privet.outputs import OutputFile, ledger_files
     from privet.schema import Schema
@@ -286,22 +291,13 @@ def fit(
         raise BudgetError(f"--{option} is not for --learner {learner}")
     estimator.set_params(**options)
     with OutputFile(out, inputs) as output:
-        model = _learnt(estimator, data, public)
+        with progress("reading"):
+            table = read_data(data, public, separator=separator, encoding=encoding, decimal=decimal)
+        with progress("learning"):
+            model: Model = estimator.fit(table).to_model()
         save_model(model, output)
     say(f"Wrote {out}: {describe(model.predictor)}.")
     say_card(model.privacy)
-
-
-def _learnt(estimator: Any, data: Path, schema: Schema) -> Model:
-    from privet.cli._terminal import progress
-    from privet.reading import read_table
-
-    with progress("reading"):
-        table = read_table(data, schema)
-    with progress("learning"):
-        estimator.fit(table)
-    learnt: Model = estimator.to_model()
-    return learnt
 
 
 def estimator_for(learner: Learner, schema: Schema) -> Any:

@@ -14,7 +14,7 @@ from privet.export._steps import cut_steps, grouping_steps
 from privet.schema import Categorical, Schema, Value, all_numbers
 from privet.tree import Cut, Test, Tree
 
-# The rules of privet.frames for single values.
+# The rules of privet.reading.values, for plain Python values.
 _NUMBER = '''\
 def _number(value):
     """Return a value as a float; NaN if it is missing or no number."""
@@ -24,7 +24,9 @@ def _number(value):
         value = {"true": 1.0, "false": 0.0}.get(value.strip().lower(), value)
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+    except (TypeError, ValueError):
         return float("nan")
 '''
 _TEXT = '''\
@@ -32,8 +34,12 @@ def _text(value):
     """Return a value as text; None if it is missing."""
     if value is None or (isinstance(value, float) and value != value):
         return None
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = float("inf") if value > 0 else float("-inf")
+        return str(int(number)) if number.is_integer() else repr(number)
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 '''
 _HELPERS = {"_number": _NUMBER, "_text": _TEXT}

@@ -1,0 +1,53 @@
+"""Opening data files: the options that all commands with a data file have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from privet.schema import Schema
+
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        help="What stands between the fields of a CSV file; the word tab for a tab. [default: ,]",
+        rich_help_panel="CSV files",
+    ),
+]
+Encoding = Annotated[
+    str,
+    typer.Option(
+        help="utf-8, or one of a single byte per character such as latin-1 or cp1252.",
+        rich_help_panel="CSV files",
+    ),
+]
+Decimal = Annotated[
+    str, typer.Option(help="The decimal point: . or ,", rich_help_panel="CSV files")
+]
+
+
+def read_data(
+    path: Path,
+    schema: Schema | None = None,
+    *,
+    target: bool = True,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    decimal: str = ".",
+) -> pa.Table:
+    """Read a data file as a command was told to."""
+    from privet.reading import read_table
+
+    return read_table(
+        path,
+        schema,
+        target=target,
+        separator="\t" if separator == "tab" else separator,
+        encoding=encoding,
+        decimal=decimal,
+    )
