@@ -7,6 +7,7 @@ rows and places, too. What a container cannot hold is not its reader's affair.
 from __future__ import annotations
 
 import math
+import re
 import warnings
 
 import numpy as np
@@ -14,9 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from privet import Categorical, Numeric, Schema
+from privet import Categorical, DiffPID3Classifier, Numeric, Schema
 from privet.audit import hostile, readers
 from privet.audit.readers import CannotCarry, Container, Row
+from privet.errors import DataError
 
 WRITERS = {writer.name: writer for writer in readers.known_writers()}
 SCHEMAS = [*readers.SCHEMAS, Schema(
@@ -104,6 +106,32 @@ def test_one_text_among_numbers_changes_no_other_item():
     assert np.array_equal(found[:2], read(GOOD, [0, 1]))
     assert np.isnan(found[2, 0])
     assert found[2, 2] == 2
+
+
+@pytest.mark.parametrize("rows", [[7, None], [[1.0], [2.0]], [], [[1.0, "a"], 7]])
+def test_no_list_makes_a_fit_or_a_prediction_fail(rows):
+    model = DiffPID3Classifier(1.0, FEATURES, max_depth=1).fit(rows, [0] * len(rows))
+    assert model.predict([*rows, [1.0, "a"]]).shape == (len(rows) + 1,)
+
+
+ROWS = [[1.0, "a"]] * 17
+BAD_SHAPES = {
+    "a square": (ROWS, np.eye(17), "one column"),
+    "complex": (ROWS, np.full(17, 1j), "Complex"),
+    "a cube": (np.zeros((17, 2, 2)), [0] * 17, "two-dimensional"),
+    "dates": (np.full((17, 2), "2020-01-01", dtype="M8[D]"), [0] * 17, "convert it first"),
+    "too short": (ROWS, [0] * 16, "different numbers of rows"),
+    "a number": (17, [0], "must be"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SHAPES)
+def test_wrong_shapes_and_types_get_a_sentence_of_our_own(case):
+    X, y, words = BAD_SHAPES[case]
+    with pytest.raises(DataError, match=words) as caught:
+        DiffPID3Classifier(1.0, FEATURES).fit(X, y)
+    assert not re.search("1[67]", str(caught.value))
+    assert caught.value.__cause__ is None
 
 
 def test_truth_values_stay_what_they_are():

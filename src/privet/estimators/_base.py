@@ -113,7 +113,7 @@ class PrivateEstimator(BaseEstimator):
                 "parties are asked through a table of all of them: fit(FederatedTable([...]))"
             )
         store = open_store(self.ledger)
-        columns = Columns.of(X)
+        columns = Columns.of(X, self.schema)
         target = self._target(columns, y)
         schema = self._schema(columns, target)
         options = self._check_parameters(schema)
@@ -245,6 +245,8 @@ class PrivateEstimator(BaseEstimator):
 
     def _check_columns(self, X: Any) -> Any:
         """Apply scikit-learn's rules for names and numbers of columns; ignore extra columns."""
+        if isinstance(X, list | tuple):  # every row is read by itself, also one that is too short
+            return Columns.of(X, self.schema_)
         columns = Columns.of(X)
         name = type(self).__name__
         if columns.named:
