@@ -415,6 +415,12 @@ class Columns:
             )
         return Columns(schema.names, self._rows, self._source)
 
+    def without_rows(self) -> Columns:
+        """Return the same columns with no rows: their declared types, and nothing else."""
+        source = self._source
+        rest = source.head(0) if isinstance(source, nw.DataFrame) else source[:0]
+        return Columns(self.names, 0, rest)
+
     def __len__(self) -> int:
         return self._rows
 
@@ -505,9 +511,10 @@ def check_types(columns: Columns, target: Column, schema: Schema) -> None:
 
     Looks at declared types only: neither an error nor a warning depends on a value.
     """
+    types = columns.without_rows()
     for name, feature in schema.features.items():
         of_numbers = isinstance(feature, Numeric) or all_numbers(feature.values)
-        _warn_of_text(columns.column(name), name, of_numbers=of_numbers)
+        _warn_of_text(types.column(name), name, of_numbers=of_numbers)
     of_numbers = schema.classes is None or all_numbers(schema.classes)
     _warn_of_text(target, schema.target, of_numbers=of_numbers)
 
