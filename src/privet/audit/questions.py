@@ -29,8 +29,7 @@ from privet.audit.laws import largest, polya
 from privet.errors import AuditError
 from privet.federation import FederatedTable, Party
 from privet.model import PrivacyCard
-from privet.privacy import Budget
-from privet.privacy.polya import draw_polya, draw_shares
+from privet.privacy import Budget, draw_polya, draw_shares
 from privet.schema import Numeric, Schema
 from privet.tables import PrivateTable
 

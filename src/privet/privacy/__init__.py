@@ -49,7 +49,7 @@ from privet.privacy.mechanisms import (
     spread_of,
 )
 from privet.privacy.noise import SEEDED, Noise, SecureNoise, SeededNoise, noise_of
-from privet.privacy.polya import SMALLEST_RATE
+from privet.privacy.polya import SMALLEST_RATE, draw_polya, draw_shares
 from privet.privacy.quantiles import (
     JointQuantiles,
     Quantiles,
@@ -110,6 +110,8 @@ __all__ = [
     "check_range",
     "coarse_grid",
     "deal",
+    "draw_polya",
+    "draw_shares",
     "exact",
     "fine_grid",
     "fingerprint",
