@@ -165,7 +165,6 @@ def test_a_broken_reader_is_caught(reader, writer, what):
 UNTYPED = tuple(name for name in WRITERS if name.startswith(("CSV", "lists", "tuples")))
 
 
-@pytest.mark.xfail(strict=True, reason="lists and CSV files are not read record by record yet")
 def test_the_library_reads_lists_and_files_record_by_record():
     verdict = readers.audit(writers=[WRITERS[name] for name in UNTYPED])
     assert verdict.holds, list(map(str, verdict.counterexamples))

@@ -76,7 +76,7 @@ MAY_TOUCH = {
         "criteria",
         "tables",
         "federation",
-        "cli._files",  # how files are read: audit/readers.py
+        "reading",  # how files are read: audit/readers.py
     },
     # learners: what the public rules of the flagship and of TopDown say
     "planning": {
