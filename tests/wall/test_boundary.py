@@ -76,7 +76,6 @@ MAY_TOUCH = {
         "criteria",
         "tables",
         "federation",
-        "reading",  # how files are read: audit/readers.py
     },
     # learners: what the public rules of the flagship and of TopDown say
     "planning": {
