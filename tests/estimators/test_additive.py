@@ -170,7 +170,7 @@ def test_the_learner_spends_exactly_the_amount(kind, budget):
     sweeps = {"pure": 5, "zCDP": 20}[budget.accountant]
     asked = [entry.question.kind for entry in table.ledger.entries]
     pulls = 3 * sweeps + (kind == "number")
-    assert asked.count("how the records pull at their scores") == pulls
+    assert asked.count("gradients") == pulls
     assert asked.count("row-count") == 3
 
 

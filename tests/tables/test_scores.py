@@ -259,8 +259,8 @@ def test_gradients_cost_their_amount_once_for_all_cells(kind, budget):
     assert table.ledger.left == 0
     (entry, *_) = table.ledger.entries
     assert entry.cells == 3
-    assert entry.mechanism == (
-        "discrete Laplace" if budget.accountant == "pure" else "discrete Gaussian"
+    assert entry.mechanism.kind == (
+        "discrete-laplace" if budget.accountant == "pure" else "discrete-gaussian"
     )
     with pytest.raises(BudgetExceeded):
         cells.noisy_gradients(scores, Fraction(1, 10**9), reach=REACH[kind])
