@@ -1,4 +1,4 @@
-"""Attacks by damaged and hostile files: ledgers, schemas and models that crash, hang or fill memory.
+"""Attacks by damaged and hostile ledgers, schemas and models: crashes, hangs, floods of memory.
 
 Ledgers are those that the attacked version itself made, changed by SQL: every column of every table
 in turn, found by asking SQLite. The amounts of version 1 are attacked by name as well.

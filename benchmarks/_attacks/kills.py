@@ -314,9 +314,7 @@ class Victims:
                      self.killed, "kills")  # fmt: skip
 
 
-def _be_victim(
-    victim: Points | Calls, args: list[str], pipe: int, *, tell: bool
-) -> None:
+def _be_victim(victim: Points | Calls, args: list[str], pipe: int, *, tell: bool) -> None:
     """Run the command, and say what was charged as soon as it is; never return."""
     code = 0
     try:

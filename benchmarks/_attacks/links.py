@@ -1,4 +1,4 @@
-"""Attacks between a coordinator and a party in another process: does one run code in the other?
+"""Attacks between a coordinator and a party in another process: running code in the other.
 
 The hostile side sends an object that is code when it is unpickled: as an answer or as an argument,
 and as raw bytes on the line, since who is hostile does not use our encoder.

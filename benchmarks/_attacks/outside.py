@@ -7,6 +7,7 @@ process of its own that runs ``privet.cli.main``, as ``python -m privet`` does, 
 from __future__ import annotations
 
 import errno
+import importlib
 import json
 import math
 import os
@@ -99,14 +100,14 @@ def visible(raw: bytes) -> str:
 
 def warm() -> None:
     """Import what the commands import, so that forked ones start at once; start no threads."""
-    from privet.cli import demo, fit, ledger, predict, schema, show
-
-    with suppress(ImportError):  # whatever reads tables, wherever it lives
-        pass
-    with suppress(ImportError):
-        pass
-
-    del demo, fit, ledger, predict, schema, show
+    for name in (
+        "privet.estimators", "privet.federation", "privet.model", "privet.privacy", "privet.export",
+        "privet.reading", "privet.robustness", "privet.cli", "privet.cli._files",
+        "privet.cli._show", "pyarrow.csv", "pyarrow.parquet", "rich.console", "rich.table",
+        "rich.status", "pandas", "numba", "typer._adapters", "rich.live", "rich.markup",
+    ):  # fmt: skip
+        with suppress(ImportError):  # not every version has them all
+            importlib.import_module(name)
 
 
 def command(

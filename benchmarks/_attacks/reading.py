@@ -8,6 +8,7 @@ that has one class for every category.
 
 from __future__ import annotations
 
+import gzip
 import io
 import re
 import warnings
@@ -118,6 +119,28 @@ def csv_semicolons(folder: Path) -> Iterator[Found]:
     helps = ended.code == 0 or bool(re.search(r"separat|delimit|semicolon|';'", said))
     outcome = f"{ended}: {ended.said}".replace(f"{folder}/", "")
     yield Found("CSV: `a;b;y`", "what the command says", outcome, not helps)
+
+
+def csv_bomb(folder: Path) -> Iterator[Found]:
+    """Read a small gzipped file that is a billion bytes."""
+    place = Place.make(folder)
+    path = folder / "bomb.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"a,b,y\n")
+        for _ in range(1000):
+            file.write(b"0,u," + b"x" * 1_000_000 + b"\n")
+    ended = command(
+        "fit", path, "--schema", place.schema, "--learner", "sulq", "--out", folder / "m.json",
+        gigabytes=4,
+    )  # fmt: skip
+    yield Found(
+        f"CSV: {path.stat().st_size / 1e6:.0f} MB of gzip that are 1,000 MB",
+        "`privet fit`: exit, s, MB",
+        f"{ended}, {ended.seconds:.1f} s, {ended.megabytes:.0f} MB",
+        not ended.graceful or ended.megabytes > 1000 or ended.seconds > 20,
+        ended.seconds,
+        "s",
+    )
 
 
 def list_labels(_: Path) -> Iterator[Found]:
@@ -243,6 +266,7 @@ ATTACKS = [
     csv_long_field,
     csv_line_break,
     csv_semicolons,
+    csv_bomb,
     list_labels,
     list_rows,
     list_truths,
