@@ -267,7 +267,6 @@ def draw(path: Path, rows: Rows) -> None:
     left.set_yticks(range(len(names)), names, fontsize=7)
     left.axvline(1, color="0.2", linewidth=1)
     left.set(title="Epsilon, at least (claimed: 1)", xlabel="95 % confidence")
-    left.legend(loc="lower right")
     parts = [part for part in PARTS if any(row.part == part for row in rows)][::-1]
     for place, (label, words) in enumerate(LABELS.items()):
         mine = [row for row in rows if row.label == label]
@@ -280,7 +279,7 @@ def draw(path: Path, rows: Rows) -> None:
         )  # fmt: skip
     right.set_yticks(range(len(parts)), [TITLES[part] for part in parts])
     right.set(title="Outcomes that are broken")
-    right.legend(loc="lower right")
+    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.savefig(path, dpi=110)
 
 

@@ -109,7 +109,7 @@ def forest_coins(_: Path) -> Iterator[Found]:
                 )
                 changed += one != other
         rows_of = "its own rows" if partition else "all rows"
-        which = "next features, its first test being the same" if partition else "first feature"
+        which = "next feature after the same first test" if partition else "first feature"
         yield Found(
             f"DiPriMe: tree 0's splits decide what tree 1 is offered (each tree on {rows_of})",
             f"forests whose tree 1 is offered another {which} on another table",

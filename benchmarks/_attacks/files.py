@@ -201,19 +201,25 @@ def _kept(attack: str, place: Place, ended: Ended, out: Path) -> Found:
     """Tell whether budget was spent for a model that is nowhere."""
     charged = spent(place.ledger)
     found = [path for path in _named(ended, out) if is_model(path)]
-    if not found and b'"privet-model"' in ended.out:
-        where = "on standard output"
+    if charged is None:
+        where = "the ledger is DAMAGED"
+    elif charged == 0:
+        where = "nothing spent"
+    elif out in found:
+        where = f"{charged:g} spent, the model is at --out"
+    elif found:
+        where = f"{charged:g} spent, the model is where the command says"
+    elif b'"privet-model"' in ended.out:
+        where = f"{charged:g} spent, the model is on standard output"
     else:
-        where = "at --out" if found[:1] == [out] else f"at {found[0].name}" if found else "NOWHERE"
-    if not charged:
-        where = "nothing spent" if charged == 0 else "the ledger is damaged"
-    else:
-        where = f"{charged:g} spent, the model is {where}"
+        where = f"{charged:g} spent, the model is NOWHERE"
+    # Another exit code than 0 and 2 may say that the model is elsewhere; 1 is an unexpected error.
+    failed = ended.code in (None, 1) or b"Traceback" in ended.err
     return Found(
         attack,
         "exit code; budget; where the model is",
         f"{ended}; {where}",
-        "NOWHERE" in where or "damaged" in where or not ended.graceful,
+        failed or "NOWHERE" in where or "DAMAGED" in where,
     )
 
 

@@ -45,7 +45,9 @@ def at_points(folder: Path) -> Iterator[Found]:
     victims = Victims(folder)
     for turn in range(AT_POINTS):
         victims.one_by_one(Points(order[turn % len(order)]))
-    yield victims.told(f"kill -9 at {len(order)} named points", f"order shuffled with seed {SEED}")
+    yield victims.told(
+        "kill -9 at named points", f"order shuffled with seed {SEED}", f"{len(order)} points, "
+    )
 
 
 def at_calls(folder: Path) -> Iterator[Found]:
@@ -57,8 +59,9 @@ def at_calls(folder: Path) -> Iterator[Found]:
         victims.one_by_one(Calls(generator.randrange(seen["reserve"], seen["end"])))
     count = seen["end"] - seen["reserve"]
     yield victims.told(
-        f"kill -9 at one of {count:,} calls and returns after the reservation begins",
+        "kill -9 at a call or return of a function after the reservation begins",
         f"drawn with seed {SEED + 1}",
+        f"{count:,} points, ",
     )
 
 
@@ -302,11 +305,12 @@ class Victims:
             strays = [p for p in self.place.folder.iterdir() if p not in known]
             self.strays = max(self.strays, len(strays))
 
-    def told(self, attack: str, how: str) -> Found:
+    def told(self, attack: str, how: str, points: str = "") -> Found:
         wrong = Counter(self.wrong)
         last = ", ".join(f"{state}: {count}" for state, count in self.states.items())
         outcome = (
-            f"{self.killed} killed ({self.ended} had ended before), {self.ledgers} ledgers: "
+            f"{points}{self.killed} killed ({self.ended} had ended before), "
+            f"{self.ledgers} ledgers: "
             + ("; ".join(f"{what}: {count}" for what, count in wrong.items()) or "true after each")
             + f" (last victim: {last}; at most {self.strays} unfinished files left in a folder)"
         )

@@ -32,8 +32,8 @@ GIGABYTES = 6
 #: For trying out: part of the fits, kills and mutated files.
 SCALE = float(os.environ.get("ATTACK_SCALE", "1"))
 
-#: What the command says if all is well.
-VERDICT = "private: the guarantee holds"
+#: What the command says if all is well, in every version.
+VERDICT = "the guarantee holds"
 
 
 @dataclass(frozen=True)

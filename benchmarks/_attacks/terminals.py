@@ -24,17 +24,31 @@ from _attacks.outside import (
     write_json,
 )
 
-_FAKE = f"{VERDICT} for the fit as described"
-PAYLOADS = {
-    "markup that closes nothing": "[/x]",
-    "escape characters": "\x1b[2J\x1b[H\x1b]0;title\x07",
-    "a verdict in markup": f"x\n[green]{_FAKE}[/]",
-    "a verdict in escape characters": f"x\r\n\x1b[32m{_FAKE}\x1b[0m",
-    "C1 control characters": "\x9b2J\x85",
-    "direction characters": "\u202egnihtyna\u2066",
-}
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 _WILD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def payloads(place: Place) -> dict[str, str]:
+    """Return hostile texts; some say what this very version says of a private model."""
+    verdict = honest_verdict(place)
+    return {
+        "markup that closes nothing": "[/x]",
+        "escape characters": "\x1b[2J\x1b[H\x1b]0;title\x07",
+        "a verdict in markup": f"x\n[green]{verdict}[/]",
+        "a verdict in escape characters": f"x\r\n\x1b[32m{verdict}\x1b[0m",
+        "C1 control characters": "\x9b2J\x85",
+        "direction characters": "\u202egnihtyna\u2066",
+    }
+
+
+def honest_verdict(place: Place) -> str:
+    """Return the line by which the command says that a model is private."""
+    place.model("honest.json")
+    shown = command("show", place.folder / "honest.json", tty=True)
+    lines = [_COLOUR.sub(b"", line).decode().strip() for line in shown.out.splitlines()]
+    found = [line for line in lines if VERDICT in line.lower() and "not" not in line.lower()]
+    assert len(found) == 1, shown.text
+    return found[0].replace("/", "")  # it becomes a file's name, too
 
 
 def card(folder: Path) -> Iterator[Found]:
@@ -45,7 +59,7 @@ def card(folder: Path) -> Iterator[Found]:
     plain["privacy"]["warnings"] = ["a fixed seed"]
     spots = [spot for spot in texts_of(plain) if spot[0] not in ("format", "version")]
     path = folder / "hostile.json"
-    for name, payload in PAYLOADS.items():
+    for name, payload in payloads(place).items():
         ends = []
         for spot in spots:
             write_json(path, with_text(plain, spot, payload))
@@ -60,7 +74,7 @@ def ledger_texts(folder: Path) -> Iterator[Found]:
     place = Place.make(folder)
     assert place.fit(folder / "m.json").code == 0
     path = folder / "hostile.ledger"
-    for name, payload in PAYLOADS.items():
+    for name, payload in payloads(place).items():
         ends = []
         for table, column, kind in columns_of(place.ledger):
             if "TEXT" not in kind:
@@ -75,7 +89,7 @@ def file_names(folder: Path) -> Iterator[Found]:
     """Name files in a hostile way."""
     place = Place.make(folder)
     place.model()
-    for name, payload in PAYLOADS.items():
+    for name, payload in payloads(place).items():
         real = folder / f"name {payload}"  # a stroke in it makes one folder more
         real.mkdir(parents=True, exist_ok=True)
         missing = real / "missing"
@@ -99,7 +113,7 @@ def schema_texts(folder: Path) -> Iterator[Found]:
     import tomli_w
 
     place = Place.make(folder)
-    for name, payload in PAYLOADS.items():
+    for name, payload in payloads(place).items():
         ends = []
         shapes = {
             "table": {"table": payload},
@@ -147,8 +161,8 @@ def _judged(attack: str, ends: list[tuple[str, Ended]]) -> Found:
             parts.append(f"{what}: {len(spots)} ({shown})")
     return Found(
         attack,
-        f"what {len(ends)} runs of the command show",
-        "; ".join(parts) or "plain text",
+        "what the command shows",
+        f"{len(ends)} runs: " + ("; ".join(parts) or "plain text"),
         bool(parts),
         len({*failed, *wild, *fooled}),
         "places",
@@ -177,4 +191,4 @@ def plays_verdict(raw: bytes) -> bool:
 
 def _is_verdict(line: bytes) -> bool:
     words = _COLOUR.sub(b"", line).decode("utf-8", "replace").strip(" \r\u2502\u2503")
-    return words.startswith(VERDICT)
+    return VERDICT in words.lower() and words.lower().startswith(("private", "verdict"))
