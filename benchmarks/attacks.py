@@ -196,8 +196,8 @@ interface. **Bold** is an attack that reached its aim. A bound on epsilon is fro
 inputs that differ by one record, at a claimed epsilon of 1; event and direction were fixed
 beforehand; confidence 95 % (Clopper-Pearson). A command is stopped after 60 s (ledgers: 20 s) and
 at 4 GB of address space (elsewhere: 6 GB); MB are the peak of resident memory, of which about 250
-are imports. Whatever ends with exit code 2 was refused with a sentence. Seconds are from a machine
-on which other jobs ran.
+are imports, and s are seconds of the processor. Whatever ends with exit code 2 was refused with a
+sentence. How long a part took is from a machine on which other jobs ran.
 """
 
 

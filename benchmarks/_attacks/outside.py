@@ -56,6 +56,8 @@ class Ended:
     code: int | None
     out: bytes
     err: bytes
+    #: Of the clock; and of the processor, which does not depend on who else works here.
+    elapsed: float
     seconds: float
     megabytes: float
 
@@ -78,7 +80,7 @@ class Ended:
 
     def __str__(self) -> str:
         if self.code is None:
-            return f"stopped after {self.seconds:.0f} s"
+            return f"stopped after {self.elapsed:.0f} s"
         if self.code < 0:
             return f"ended by {signal.Signals(-self.code).name}"
         if b"Traceback" in self.err:
@@ -162,7 +164,8 @@ def forked(
         said[0],
         said[-1] if not tty else b"",
         time.monotonic() - start,
-        usage / 1024,
+        usage.ru_utime + usage.ru_stime,
+        usage.ru_maxrss / 1024,
     )
 
 
@@ -208,7 +211,7 @@ def _become(
         os._exit(code)
 
 
-def _gather(child: int, pipes: dict[int, bytearray], deadline: float) -> tuple[int | None, int]:
+def _gather(child: int, pipes: dict[int, bytearray], deadline: float) -> tuple[int | None, Any]:
     """Read until the child is gone; stop it at the deadline."""
     waiting, stopped = set(pipes), False
     while waiting:
@@ -238,7 +241,7 @@ def _gather(child: int, pipes: dict[int, bytearray], deadline: float) -> tuple[i
         time.sleep(0.002)
     for pipe in pipes:
         os.close(pipe)
-    return None if stopped else os.waitstatus_to_exitcode(status), usage.ru_maxrss
+    return None if stopped else os.waitstatus_to_exitcode(status), usage
 
 
 # What is measured often
