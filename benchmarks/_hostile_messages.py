@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from privet.criteria import ClippedEntropy, Entropy, Gini, GiniChords, Max
-from privet.federation.wire import MAGIC, Answer, Question, WireError, decode, encode
+from privet.federation.wire import MAGIC, Reply, Request, WireError, decode, encode
 from privet.schema import Categorical, Numeric, Schema
 from privet.tables import Binary, Each, Given, Multiway, Split, Thresholds, View
 
@@ -81,15 +81,15 @@ def sample_messages() -> list[bytes]:
         (4, "vote", ([bytes(range(32))] * 3,)),
         (4, "vote", ([(words.reshape(3, 4), words), (words.reshape(3, 4)[:, :1], words[:5])],)),
     ]
-    questions = [Question(k + 1, *each) for k, each in enumerate(asked)]
-    questions.append(Question(99, 1, "choose_best", (Multiway(), Gini(), 1), {"how": "flip"}))
+    questions = [Request(k + 1, *each) for k, each in enumerate(asked)]
+    questions.append(Request(99, 1, "choose_best", (Multiway(), Gini(), 1), {"how": "flip"}))
     found = [
         None, 7, -(2**100), words, words.reshape(3, 4), np.zeros((2, 0), dtype=np.int64),
         (SCHEMA.to_dict(), ["a drafted schema"], ["noisy_counts"]),
         (Fraction(2, 3), bytes(32), 0), [split, split], {"south": bytes(60)}, ((), [], {}, "", b""),
     ]  # fmt: skip
-    answers = [Answer(k + 1, "answer", value) for k, value in enumerate(found)]
-    answers += [Answer.refusal(50, "its books are closed"), Answer(51, "failed")]
+    answers = [Reply(k + 1, "answer", value) for k, value in enumerate(found)]
+    answers += [Reply.refusal(50, "its books are closed"), Reply(51, "failed")]
     return [encode(message) for message in (*questions, *answers)]
 
 

@@ -23,7 +23,7 @@ from privet import (
 from privet.audit import exact
 from privet.audit.catalogue import MIXED, ONE, cases, of_estimators
 from privet.audit.outputs import describe
-from privet.audit.questions import SharedQuestion
+from privet.audit.probes import SharedProbe
 from privet.criteria import ClippedEntropy, Gini, Max
 from privet.errors import AuditError
 from privet.learners import whole_trees
@@ -192,7 +192,7 @@ def test_no_question_costs_more_than_its_amount(name):
 
 @pytest.mark.parametrize("case", list(cases(1.0)), ids=lambda case: f"{case.learner}: {case.name}")
 def test_every_estimator_and_question_keeps_its_promise(case):
-    verdict = case.short(1 if isinstance(case.estimator, SharedQuestion) else None)
+    verdict = case.short(1 if isinstance(case.estimator, SharedProbe) else None)
     assert verdict.holds, (verdict.found, verdict.claim, verdict.worst, verdict.remarks)
     assert verdict.found > 0.1 * verdict.claim  # it does see something
     assert verdict.exhaustive == ("paths" not in case.how)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from privet.audit import exact
 from privet.audit.catalogue import ONE, of_estimators, of_questions
 from privet.audit.laws import laplace_mass, largest, polya, shares_mass
-from privet.audit.questions import SharedQuestion
+from privet.audit.probes import SharedProbe
 from privet.errors import AuditError
 from privet.privacy import (
     DiscreteLaplace,
@@ -61,7 +61,7 @@ def test_every_question_that_is_charged_has_a_case(monkeypatch):
         note(Cells if name in vars(Cells) else PrivateTable, name)
     for case in [*of_questions(), *of_estimators()]:
         schema = case.estimator.schema
-        if isinstance(case.estimator, SharedQuestion):
+        if isinstance(case.estimator, SharedProbe):
             exact.run(exact._Fit(case.estimator), (), ())
         elif case.learner == "question" or set(asked) < questions():
             model = clone(case.estimator).set_params(random_state=1)
@@ -148,7 +148,7 @@ def leave_out_a_share(monkeypatch, mechanism):
 )
 def test_a_bug_in_a_question_is_caught(monkeypatch, options, mutate):
     mutate(monkeypatch)  # without it the case holds: test_exact.py runs all of them
-    shared = isinstance(CASES[options].estimator, SharedQuestion)
+    shared = isinstance(CASES[options].estimator, SharedProbe)
     verdict = CASES[options].short(1 if shared else None)
     assert not verdict.holds
     assert verdict.found > verdict.claim
@@ -173,7 +173,7 @@ def test_books_of_a_party_that_say_too_little_are_caught(monkeypatch):
 def test_parties_that_add_no_noise_at_all_are_refused(monkeypatch):
     monkeypatch.setattr(LaplaceShare, "release", lambda self, exact, noise: np.array(exact))
     with pytest.raises(AuditError, match="none at all"):
-        exact.audit(SharedQuestion("noisy_counts", 1.0, ONE), most_records=1)
+        exact.audit(SharedProbe("noisy_counts", 1.0, ONE), most_records=1)
 
 
 # The laws

@@ -12,7 +12,7 @@ import numpy as np
 from privet import Budget, Categorical, Numeric, Schema
 from privet.errors import DataError
 from privet.federation import Party
-from privet.federation.wire import MOST_BYTES, Answer, Question, encode
+from privet.federation.wire import MOST_BYTES, Reply, Request, encode
 
 SCHEMA = Schema(
     {"x": Numeric(0, 1, bins=8), "c": Categorical(list("uvw"))}, target="y", classes=[0, 1]
@@ -83,7 +83,7 @@ class Chatters(Party):
         if question in self.allowed:
             line = sys._getframe(2).f_locals["line"]  # of the loop that serves this party
             for _ in range(120):
-                line.send_bytes(encode(Answer(0, "answer")))
+                line.send_bytes(encode(Reply(0, "answer")))
                 time.sleep(0.5)
         return super().answer(target, question, *given, **options)
 
@@ -106,7 +106,7 @@ class Babbles(Party):
             elif self.how == "text":
                 line.send_bytes(encode_answer(number, "refused", np.zeros(3, np.int64)))
             elif self.how == "question":
-                line.send_bytes(encode(Question(number, 0, "root")))
+                line.send_bytes(encode(Request(number, 0, "root")))
             elif self.how == "long":
                 os.write(line.fileno(), struct.pack("!i", MOST_BYTES + 1))
             elif self.how == "half":
@@ -117,7 +117,7 @@ class Babbles(Party):
 
 def encode_answer(*fields):
     """Return the bytes of an answer that its class does not allow."""
-    answer = object.__new__(Answer)
+    answer = object.__new__(Reply)
     answer.__dict__.update(zip(("number", "kind", "value"), fields, strict=True))
     return encode(answer)
 

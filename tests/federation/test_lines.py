@@ -8,7 +8,7 @@ import pytest
 
 from privet import Budget, LedgerStore, TopDownClassifier
 from privet.federation import FederatedTable, Lost, ProcessLink, Refused
-from privet.federation.wire import MOST_REFUSAL, Answer, WireError, encode
+from privet.federation.wire import MOST_REFUSAL, Reply, WireError, encode
 
 from .parties import (
     Bomb,
@@ -89,7 +89,7 @@ def test_a_question_that_cannot_be_sent_is_said_where_it_is_asked():
 
 
 @pytest.mark.parametrize(
-    "message", [b"", encode(Answer(1, "answer"))], ids=["no message", "no question"]
+    "message", [b"", encode(Reply(1, "answer"))], ids=["no message", "no question"]
 )
 def test_what_is_no_question_ends_the_line_and_settles_the_books(tmp_path, message):
     store = LedgerStore.create(tmp_path / "a.ledger", Budget(3.0), columns=["x", "c", "y"])

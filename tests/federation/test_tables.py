@@ -40,7 +40,7 @@ from privet.federation import (
     Refused,
 )
 from privet.federation.parties import CHARGED
-from privet.federation.wire import Question, encode
+from privet.federation.wire import Request, encode
 from privet.learners.topdown import make_candidates, make_view
 from privet.privacy import Seat, Shape, deal, open_sum
 from privet.privacy import blind_choice as module
@@ -1186,7 +1186,7 @@ def test_late_answers_and_second_answers_are_dropped():
         second = link.send(0, "root", None)  # the answer to the first is still on the line
         assert link.receive(second) == 1
         link._line.send_bytes(
-            encode(Question(second, 0, "describe"))
+            encode(Request(second, 0, "describe"))
         )  # an answer with an old number
         third = link.send(1, "noisy_counts", 1)
         assert link.receive(third).shape == (1,)

@@ -26,8 +26,8 @@ from privet.federation.wire import (
     MAGIC,
     MOST_DEPTH,
     PLAIN,
-    Answer,
-    Question,
+    Reply,
+    Request,
     WireError,
     decode,
     decode_as,
@@ -157,8 +157,8 @@ def test_what_is_sent_arrives(value):
     found = decode(message)
     assert same(found, value)
     assert encode(found) == message
-    question = Question(1, 2, "root", (value,), {"how": value})
-    assert same(decode_as(Question, encode(question)), question)
+    question = Request(1, 2, "root", (value,), {"how": value})
+    assert same(decode_as(Request, encode(question)), question)
 
 
 @settings(max_examples=80)
@@ -262,7 +262,7 @@ UNSENT = {
     "many numbers": [0] * (wire.MOST_NUMBERS + 1),
     "cycle": cycle(),
     "depth": deep(MOST_DEPTH + 1),
-    "question in a list": [Question(1, 0, "root")],
+    "question in a list": [Request(1, 0, "root")],
 }
 
 
@@ -350,8 +350,8 @@ BAD = {
     "unknown class": named(b"Popen", body(["ls"])),
     "class by its module": named(b"builtins.eval", body("1")),
     "capital letters": named(b"Gini"),
-    "question within": b"[" + count(1) + body(Question(1, 0, "root")),
-    "answer within": b"(" + count(1) + body(Answer(1, "failed")),
+    "question within": b"[" + count(1) + body(Request(1, 0, "root")),
+    "answer within": b"(" + count(1) + body(Reply(1, "failed")),
     "bounds that are whole": named(b"numeric", body(0), body(1), body(5), b"N"),
     "bounds in the wrong order": named(b"numeric", body(1.0), body(0.0), body(5), b"N"),
     "bins beyond all": named(b"numeric", body(0.0), body(1.0), body(2**40), b"N"),
@@ -475,9 +475,9 @@ def test_keys_cannot_be_made_to_collide():
 
 
 def test_only_questions_are_questions():
-    for message in (None, (1, 0, "root", (), {}), Answer(1, "failed"), {"number": 1}):
+    for message in (None, (1, 0, "root", (), {}), Reply(1, "failed"), {"number": 1}):
         with pytest.raises(WireError, match=SAYS):
-            decode_as(Question, encode(message))
+            decode_as(Request, encode(message))
 
 
 FIELDS = {
@@ -494,10 +494,10 @@ def test_a_question_has_what_it_must_have(name):
     right = {"number": 1, "target": 0, "name": "root", "given": (), "options": {}}
     for wrong in FIELDS[name]:
         with pytest.raises(WireError):
-            Question(**{**right, name: wrong})
+            Request(**{**right, name: wrong})
         parts = [body(value) for value in {**right, name: wrong}.values()]
         with pytest.raises(WireError, match=SAYS):
-            decode_as(Question, MAGIC + named(b"question", *parts))
+            decode_as(Request, MAGIC + named(b"question", *parts))
 
 
 @pytest.mark.parametrize(
@@ -514,17 +514,17 @@ def test_a_question_has_what_it_must_have(name):
 )
 def test_an_answer_has_what_its_kind_has(fields):
     with pytest.raises(WireError):
-        Answer(*fields)
+        Reply(*fields)
     with pytest.raises(WireError, match=SAYS):
-        decode_as(Answer, MAGIC + named(b"answer", *map(body, fields)))
+        decode_as(Reply, MAGIC + named(b"answer", *map(body, fields)))
 
 
 def test_a_refusal_is_a_text_that_can_be_sent():
-    assert Answer.refusal(3, "no") == Answer(3, "refused", "no")
-    long = decode_as(Answer, encode(Answer.refusal(3, "x" * 10_000)))
+    assert Reply.refusal(3, "no") == Reply(3, "refused", "no")
+    long = decode_as(Reply, encode(Reply.refusal(3, "x" * 10_000)))
     assert len(long.value) == wire.MOST_REFUSAL
     assert long.value.endswith("x...")
-    assert decode(encode(Answer.refusal(3, "a\ud800b"))).value == "a\\ud800b"
+    assert decode(encode(Reply.refusal(3, "a\ud800b"))).value == "a\\ud800b"
 
 
 # One list of types
@@ -533,7 +533,7 @@ def test_a_refusal_is_a_text_that_can_be_sent():
 def test_a_party_knows_what_can_be_sent_and_nothing_else():
     for message in hostile.sample_messages():
         value = decode(message)
-        held = value.given if type(value) is Question else value.value
+        held = value.given if type(value) is Request else value.value
         assert same(_own(held, arrays=True), held)
     for envelope in ENVELOPES:
         with pytest.raises(TypeError):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from privet.audit.exact import Record, Table, Verdict, audit, universe
-from privet.audit.questions import Question, SharedQuestion
+from privet.audit.probes import Probe, SharedProbe
 from privet.criteria import Gini, Max
 from privet.estimators import (
     DiffPC45Classifier,
@@ -63,7 +63,7 @@ class Case:
         The name by which the command line knows the estimator; ``"question"`` for a question.
     options : str
         What sets this case apart.
-    estimator : estimator, Question or SharedQuestion
+    estimator : estimator, Probe or SharedProbe
     how : dict
         Options of :func:`privet.audit.exact.audit`.
     records : sequence of records, optional
@@ -284,7 +284,7 @@ def of_questions(epsilon: float = 1.0) -> Iterator[Case]:
         delta: float | None = None,
         **given: Any,
     ) -> Case:
-        model = Question(question, epsilon, schema, given=given, by=by, delta=delta)
+        model = Probe(question, epsilon, schema, given=given, by=by, delta=delta)
         return Case("question", f"{question}, {options}", model, limits or {}, records)
 
     most_telling = {"paths": 2}
@@ -314,7 +314,7 @@ def of_questions(epsilon: float = 1.0) -> Iterator[Case]:
     )  # fmt: skip
     for depth, schema in ((3, MIXED), (2, FOUR_CLASSES_MIXED), (3, FOUR_CLASSES)):
         options = f"depth {depth}, {len(schema.classes or ())} classes"
-        model = Question(
+        model = Probe(
             "draw_trees", epsilon, schema, given={"depth": depth, "merge": False}, whole_draws=False
         )
         yield Case("question", f"draw_trees, {options}", model, most_telling)
@@ -329,7 +329,7 @@ def _shared(epsilon: float) -> Iterator[Case]:
 
     def case(share: str, options: str, question: str, schema: Schema, **given: Any) -> Case:
         parts = {name: given.pop(name) for name in ("by", "honest") if name in given}
-        model = SharedQuestion(question, epsilon, schema, given=given, **parts)
+        model = SharedProbe(question, epsilon, schema, given=given, **parts)
         first, *_, last = universe(schema)
         records = (first, (last[0], *first[1:-1], last[-1]))
         return Case("question", f"{share}, {options}", model, {}, records)

@@ -34,8 +34,8 @@ from privet.federation.wire import (
     ENVELOPES,
     MOST_BYTES,
     PLAIN,
-    Answer,
-    Question,
+    Reply,
+    Request,
     WireError,
     decode_as,
     encode,
@@ -509,7 +509,7 @@ class ProcessLink:
         """See :class:`Link`."""
         if not self._writer.is_alive():
             raise Lost(f"party {self.name!r} is lost")
-        self._outbox.put(encode(Question(self._sent + 1, target, question, given, options)))
+        self._outbox.put(encode(Request(self._sent + 1, target, question, given, options)))
         self._sent += 1
         if question != "forget":  # whose answer nobody waits for
             self._asked[self._sent] = time.monotonic()
@@ -537,10 +537,10 @@ class ProcessLink:
                 raise Lost(f"party {self.name!r} failed")
             return answer.value
 
-    def _open(self, message: bytes) -> Answer:
+    def _open(self, message: bytes) -> Reply:
         """Return the answer that a message is, if it is one."""
         with suppress(WireError):
-            return decode_as(Answer, message)
+            return decode_as(Reply, message)
         raise Lost(f"party {self.name!r} answered nonsense")
 
     def close(self) -> None:
@@ -568,7 +568,7 @@ def serve(line: Any, name: str, make: Callable[..., Party], given: tuple[Any, ..
     party, fault = _make(name, make, given)
     try:
         while True:
-            question = decode_as(Question, line.recv_bytes(MOST_BYTES))
+            question = decode_as(Request, line.recv_bytes(MOST_BYTES))
             line.send_bytes(_reply(party, fault, question))
     except Exception:  # the end of the line, or what was sent by nobody who asks
         return
@@ -577,20 +577,20 @@ def serve(line: Any, name: str, make: Callable[..., Party], given: tuple[Any, ..
             party.close()
 
 
-def _reply(party: Party | None, fault: str, asked: Question) -> bytes:
+def _reply(party: Party | None, fault: str, asked: Request) -> bytes:
     """Return a party's answer to a question, as it is sent."""
     number = asked.number
     try:
         if party is None:
             raise Refused(fault)
         found = party.answer(asked.target, asked.name, *asked.given, **asked.options)
-        return encode(Answer(number, "answer", found))
+        return encode(Reply(number, "answer", found))
     except (Lost, WireError):
-        return encode(Answer(number, "failed"))
+        return encode(Reply(number, "failed"))
     except PrivetError as error:
-        return encode(Answer.refusal(number, str(error)))
+        return encode(Reply.refusal(number, str(error)))
     except Exception:  # what went wrong may be about the rows
-        return encode(Answer(number, "failed"))
+        return encode(Reply(number, "failed"))
 
 
 def _make(

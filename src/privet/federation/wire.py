@@ -46,7 +46,7 @@ The grammar; numbers are little-endian, a *count* has four bytes::
 
 A tuple or list of ints below 2^63, or of floats, is always written as a row of numbers (``t``,
 ``l``), and only then: a thousand codes or cuts are a few microseconds. Everything else has one form
-by construction. :class:`Question` and :class:`Answer` are objects that stand only outermost.
+by construction. :class:`Request` and :class:`Reply` are objects that stand only outermost.
 
 Written by hand because no format that we know carries these types exactly: JSON and msgpack have
 neither tuples nor fractions nor arrays and leave open how a number is written, so that the checks
@@ -107,7 +107,7 @@ class WireError(FederationError):
 
 
 @dataclass(frozen=True)
-class Question:
+class Request:
     """What a coordinator sends.
 
     Attributes
@@ -145,7 +145,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """What a party sends.
 
     Attributes
@@ -179,7 +179,7 @@ class Answer:
             raise WireError("an answer has a number, a kind and what this kind has")
 
     @classmethod
-    def refusal(cls, number: int, why: str) -> Answer:
+    def refusal(cls, number: int, why: str) -> Reply:
         """Return a refusal; a text that is too long, or no text, is made one that can be sent."""
         text = why.encode("utf-8", "backslashreplace").decode("utf-8")
         if len(text) > MOST_REFUSAL:
@@ -241,14 +241,14 @@ _whole = _a(int, np.int64)
 _values = _tuple_of(str, int, float, bool)
 
 #: What stands outermost in a message, and nowhere else.
-ENVELOPES = frozenset({Question, Answer})
+ENVELOPES = frozenset({Request, Reply})
 #: Everything that is sent and made by a constructor: a short name, the class, and its fields.
 CLASSES: dict[type, tuple[str, dict[str, Check]]] = {
-    Question: (
+    Request: (
         "question",
         dict.fromkeys(("number", "target", "name", "given", "options"), _own_check),
     ),
-    Answer: ("answer", dict.fromkeys(("number", "kind", "value"), _own_check)),
+    Reply: ("answer", dict.fromkeys(("number", "kind", "value"), _own_check)),
     Schema: (
         "schema",
         {
@@ -530,7 +530,7 @@ def decode(message: bytes) -> Any:
 
 
 def decode_as(kind: type[T], message: bytes) -> T:
-    """Return the :class:`Question` or :class:`Answer` that some bytes stand for."""
+    """Return the :class:`Request` or :class:`Reply` that some bytes stand for."""
     value = decode(message)
     if type(value) is not kind:
         _nonsense()

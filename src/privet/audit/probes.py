@@ -1,10 +1,10 @@
 """Questions that are audited by themselves, of one table and of parties together.
 
-A learner asks some questions of a table, with some options. A :class:`Question` asks any of them
+A learner asks some questions of a table, with some options. A :class:`Probe` asks any of them
 and publishes the answer with the ledger's card, as an estimator does with its model, so that the
 exact audit (:mod:`privet.audit.exact`) can be made of it.
 
-A :class:`SharedQuestion` is answered by two parties under secure sums. What is released there is
+A :class:`SharedProbe` is answered by two parties under secure sums. What is released there is
 the opened sum, or the place of the largest one, and its noise is what the parties' shares make
 together. So the whole protocol runs with the parties' own code, but for their noise: every party's
 source notes which share it was asked for, and gives one that the audit chose. With shares of zero
@@ -43,7 +43,7 @@ _MOST_TRIALS = 10**6
 _seen: set[int] = set()
 
 
-class Question(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Probe(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """One question to a table, asked by :meth:`fit` with the whole budget.
 
     Parameters
@@ -108,7 +108,7 @@ class Question(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         return getattr(asked, self.question)(**(self.given or {}), amount=amount)
 
 
-class SharedQuestion(Question):
+class SharedProbe(Probe):
     """One question to two parties under secure sums, asked by :meth:`fit`.
 
     A record is at the first party if it has the first value of the schema's first feature (a
@@ -117,7 +117,7 @@ class SharedQuestion(Question):
     Parameters
     ----------
     question, epsilon, schema, given, by, ledger, random_state
-        As for :class:`Question`; of federated cells.
+        As for :class:`Probe`; of federated cells.
     honest : int, default=2
         How many of the two parties' shares make the noise.
     """
