@@ -7,12 +7,13 @@
 
 from __future__ import annotations
 
+import io
 import random
 import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, redirect_stdout
 from fractions import Fraction
 from pathlib import Path
 
@@ -236,9 +237,7 @@ def verdict_on(path: Path) -> str:
     An error of any other kind than a ledger's passes through, and so does a ledger that shows less
     than nothing spent, or more than there is.
     """
-    from rich.console import Console
-
-    from privet.cli._show import store_table
+    from privet.cli._show import say_draws
 
     store = LedgerStore(path)
     try:
@@ -247,8 +246,8 @@ def verdict_on(path: Path) -> str:
         assert store.left == total - store.spent
         assert all(0 <= draw.counted <= draw.reserved for draw in draws)
         assert all(isinstance(name, str) for name in store.columns)
-        with Path("/dev/null").open("w", encoding="utf-8", errors="replace") as nowhere:
-            Console(file=nowhere).print(store_table(store))
+        with redirect_stdout(io.StringIO()):
+            say_draws(draws, store.budget)
         before = store.spent
         reservation = store.reserve(Budget(Fraction(1, 1000)), "more", columns=COLUMNS)
         assert store.spent > before

@@ -17,7 +17,7 @@ def test_an_old_ledger_is_shown_and_stays_as_it_is(tmp_path, call_privet):
     path.chmod(0o400)
     code, out, err = call_privet("ledger", path)
     assert (code, err) == (0, "")
-    assert "total: epsilon 2; spent: epsilon 1.05; left: epsilon 0.95" in out
+    assert "Total: epsilon 2; spent: epsilon 1.05; left: epsilon 0.95" in out
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 

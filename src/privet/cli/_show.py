@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from privet.cli._terminal import PlainTable, say, say_quoted
 from privet.ensemble import Ensemble
 from privet.model import PrivacyCard
 from privet.privacy import (
     ADJACENCY,
-    LedgerStore,
+    Budget,
+    Draw,
     mechanism_words,
     place_words,
     question_words,
@@ -67,16 +69,16 @@ def say_card(card: PrivacyCard) -> None:
     say("Verdict: NOT PRIVATE", style="red")
 
 
-def say_draws(store: LedgerStore) -> None:
+def say_draws(draws: Sequence[Draw], budget: Budget) -> None:
     """Print the draws of a ledger file as a table."""
-    unit = "epsilon" if store.budget.accountant == "pure" else "rho"
+    unit = "epsilon" if budget.accountant == "pure" else "rho"
     counted = f"counted {unit}"
     table = PlainTable(
         "Ledger: what fits drew",
         ("draw", "when (UTC)", "purpose", "asked", counted, "state"),
         right=("draw", counted),
     )
-    for draw in store.draws:
+    for draw in draws:
         state = "settled" if draw.spent is not None else "reserved (never settled: counts in full)"
         table.add(
             str(draw.id),

@@ -47,10 +47,9 @@ def ledger(
     if epsilon is not None or delta is not None or schema is not None:
         raise BudgetError("--epsilon, --delta and --schema go with --create")
     store = LedgerStore(file)
-    budget = store.budget
-    say(f"Ledger of {'an unnamed table' if store.table is None else quoted(store.table)}")
-    say_draws(store)
-    say(
-        f"Total: {budget}; spent: {readable(store.spent, budget)}; "
-        f"left: {readable(store.left, budget)}"
-    )
+    # All is read and checked before anything is shown.
+    budget, table, draws = store.budget, store.table, store.draws
+    spent, left = store.spent, store.left
+    say(f"Ledger of {'an unnamed table' if table is None else quoted(table)}")
+    say_draws(draws, budget)
+    say(f"Total: {budget}; spent: {readable(spent, budget)}; left: {readable(left, budget)}")
