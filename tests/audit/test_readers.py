@@ -196,7 +196,7 @@ def test_all_schemas_and_columns_and_places_are_tried():
         return good(container, schema)
 
     calls = []
-    readers.audit(look, writers=LISTS, rounds=4, progress=lambda *done: calls.append(done))
+    readers.audit(look, writers=LISTS, rounds=len(SCHEMAS), progress=lambda *done: calls.append(done))
     assert seen == set(map(repr, SCHEMAS))
     assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
 

@@ -7,6 +7,7 @@ import gzip
 import io
 import math
 import random
+import tracemalloc
 import warnings
 
 import pandas as pd
@@ -69,6 +70,12 @@ def read(folder, data: bytes, header=b"x,c,y\n", **options):
         (None if x is None or math.isnan(x) else x, *rest)
         for x, *rest in zip(*columns, strict=True)
     ]
+
+
+def read_as(folder, data: bytes, schema):
+    path = folder / "other.csv"
+    path.write_bytes(b"x,c,y\n" + data)
+    return read_table(path, schema)
 
 
 def expected(data: bytes):
@@ -136,6 +143,19 @@ def test_a_single_column(folder):
 
 
 # The law, for every tuple of texts that a conforming writer writes
+
+
+@pytest.mark.usefixtures("block")
+def test_a_byte_order_mark_is_a_character_of_its_record(folder):
+    mark = "\ufeff".encode()
+    rows = [mark + b"1,a,yes\n", b"1," + mark + b"a,yes\n", mark + b"\n", b"0.5,a,no\n"]
+    for data in (b"".join(rows), b"".join(rows[::-1]), rows[0] * 9):
+        assert read(folder, data) == expected(data)
+        table = read_as(folder, data, Schema({"x": Categorical(["1"])}, "c", classes=["a", "b"]))
+        texts = [
+            None if fields is None else fields[0].decode() for fields in records(b"\n" + data, 3)
+        ]
+        assert table["x"].to_pylist() == texts
 
 
 @pytest.mark.usefixtures("block")
@@ -233,6 +253,34 @@ def test_with_quoted_line_breaks_no_reader_can_bound_what_one_line_does(folder):
     assert read(folder, both) == [*without_last, (None, None, None)]
 
 
+def test_two_stray_lines_may_pair(folder):
+    """Which is why the rules speak of one stray line among records that writers wrote."""
+    rows = b'1,a,"\n' + b"1,a,no\n" * 10
+    assert len(read(folder, rows)) == 11
+    assert len(read(folder, rows + b'"\n')) == 1
+
+
+@pytest.mark.usefixtures("block")
+def test_no_quote_is_followed_further_than_a_limit(folder, monkeypatch):
+    monkeypatch.setattr(reader, "MAX_RECORD", 200)
+    rows = b"1,a,no\n" * 100
+    assert len(read(folder, b'1,a,"\n' + rows + b'"\n')) == 102
+    assert len(read(folder, b'1,a,"\n' + rows[:140] + b'"\n' + rows)) == 101
+
+
+def test_a_stray_quote_costs_little_memory(folder, monkeypatch):
+    monkeypatch.setattr(reader, "_BLOCK", 1 << 16)
+    path = folder / "data.csv"
+    path.write_bytes(b'x,c,y\n1,a,"\n' + b"0.5,a,no\n" * 400_000)
+    file = reader.CsvFile(path, reader.Dialect())
+    tracemalloc.start()
+    rows = sum(len(table) for table in file.blocks(["x", "c", "y"], ["x"]))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert rows == 400_001
+    assert peak < 4 * path.stat().st_size
+
+
 def test_one_line_of_carriage_returns_is_one_record(folder):
     rows = b"0.5,a,yes\n" * 10
     assert len(read(folder, rows + b"0.5,a,yes\r" * 60 + b"\n")) == 11
@@ -315,6 +363,7 @@ BAD = {
     "empty": (b"", "no columns"),
     "twice": (b"x,x,c,y\n", "same name"),
     "other": (b"x,c,z\n", "no column 'y'"),
+    "a quote and much more": (b'x,"c,y\n' + b"1,secret,yes\n" * 200_000, "first line"),
 }
 
 
@@ -338,6 +387,8 @@ def test_a_wrong_header_gets_a_sentence(folder, kind):
         ({"encoding": "utf-16"}, "single byte"),
         ({"encoding": "shift-jis"}, "single byte"),
         ({"encoding": "no such"}, "single byte"),
+        ({"encoding": "mac_arabic"}, "single byte"),
+        ({"encoding": "mac_farsi"}, "single byte"),
     ],
 )
 def test_wrong_options_get_a_sentence(folder, options, message):

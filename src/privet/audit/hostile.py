@@ -112,6 +112,7 @@ def values() -> dict[str, Any]:
         "a next line": "a\x85b",
         "a line separator": "a\u2028b",
         "a byte order mark": "\ufeffu",
+        "a byte order mark before a number": "\ufeff1",
         "a change of direction": "\u202eu",
         "a surrogate": "\ud800",
         "a quote": '"',

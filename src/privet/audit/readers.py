@@ -402,6 +402,7 @@ SCHEMAS = (
     Schema({"x": Numeric(0, 1), "a": Categorical(["u", "v"])}, "y", classes=["no", "yes"]),
     Schema({"x": Numeric(0, 9), "k": Categorical([1, 2, 3])}, "y", classes=[0, 1]),
     Schema({"x": Numeric(0, 9), "k": Categorical(["1", "2"])}, "y", classes=["1", "2"]),
+    Schema({"a": Categorical(["u", "v"]), "x": Numeric(0, 9)}, "y", classes=["no", "yes"]),
     Schema({"x": Numeric(-1, 1), "z": Numeric(0, 9)}, "y", bounds=(0, 9)),
 )
 #: How somebody may write the categories 1 and 2, in a whole table.

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
     assert_all_finite,
     check_is_fitted,
-    column_or_1d,
 )
 
 from privet.criteria import MAX_ROWS
@@ -218,7 +218,12 @@ class PrivateEstimator(BaseEstimator):
         """Open the target: a column of its own, or one of the table."""
         if y is not None:
             if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] == 1:
-                y = column_or_1d(y, warn=True)
+                warnings.warn(
+                    "A column-vector y was passed when a 1d array was expected. Please change the "
+                    "shape of y to (n_samples,), for example using ravel().",
+                    DataConversionWarning,
+                    stacklevel=3,
+                )
             return column_of(y, "y")
         if self.schema is None or not columns.named:
             raise DataError(
@@ -246,7 +251,12 @@ class PrivateEstimator(BaseEstimator):
     def _check_columns(self, X: Any) -> Any:
         """Apply scikit-learn's rules for names and numbers of columns; ignore extra columns."""
         if isinstance(X, list | tuple):  # every row is read by itself, also one that is too short
-            return Columns.of(X, self.schema_)
+            columns = Columns.of(X, self.schema_)
+            if len(columns) and not columns.fits():
+                raise DataError(
+                    f"X has no row with {self.n_features_in_} values, one for every feature"
+                )
+            return columns
         columns = Columns.of(X)
         name = type(self).__name__
         if columns.named:

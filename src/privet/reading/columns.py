@@ -13,9 +13,10 @@ of values or of how many rows there are.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,7 +82,7 @@ class Numbers(Column):
 
     def numbers(self) -> NDArray[np.float64]:
         """See :class:`Column`."""
-        with np.errstate(over="ignore"):  # of a longer float
+        with np.errstate(all="ignore"):  # a longer float may be too large, a NaN may signal
             return np.asarray(self.array, dtype=np.float64)
 
     def texts(self) -> tuple[list[str | None], NDArray[np.intp] | None]:
@@ -107,7 +108,7 @@ class Items(Column):
 
     def numbers(self) -> NDArray[np.float64]:
         """See :class:`Column`."""
-        return one.numbers(self.objects, len(self.objects))
+        return one.numbers(self.objects)
 
     def texts(self) -> tuple[list[str | None], NDArray[np.intp] | None]:
         """See :class:`Column`."""
@@ -184,7 +185,7 @@ def column_of(values: Any, name: str) -> Column:
     """Open a column that is given by itself: a series, a list or an array."""
     if isinstance(values, Column):
         return values
-    if isinstance(values, list | tuple):
+    if _is_list(values):
         return Items([_alone(item) for item in values])
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return _of_arrow(values, name)
@@ -207,6 +208,13 @@ def column_of(values: Any, name: str) -> Column:
     return _of_array(array, name)
 
 
+def _is_list(values: Any) -> bool:
+    """Tell whether something is a sequence of items of no declared type."""
+    return isinstance(values, Sequence) and not isinstance(
+        values, str | bytes | bytearray | memoryview | range
+    )
+
+
 def _alone(item: Any) -> Any:
     """Return the item of a list that has one: a column may come as rows of one value."""
     return item[0] if type(item) in (list, tuple) and len(item) == 1 else item
@@ -214,13 +222,15 @@ def _alone(item: Any) -> Any:
 
 def _array(values: Any, name: str) -> NDArray[Any]:
     """Return what is no table of another library as an array; lists never come here."""
-    if values is None or isinstance(values, str | bytes | dict | set | int | float | complex):
+    declares = ("__array__", "__array_interface__", "__array_struct__")
+    if not isinstance(values, memoryview | range) and not any(hasattr(values, n) for n in declares):
         raise ColumnTypeError(
             f"{name} must be a pandas, polars or pyarrow object, a numpy array or a list"
         )
     if isinstance(values, np.ma.MaskedArray):
         if values.dtype.kind in "biuf":
-            return np.ma.filled(values.astype(np.float64), np.nan)
+            with np.errstate(all="ignore"):
+                return np.ma.filled(values.astype(np.float64), np.nan)
         values = np.ma.filled(values.astype(object), None)
     try:
         array = np.asarray(values)
@@ -237,11 +247,24 @@ def _of_array(array: NDArray[Any], name: str) -> Column:
         return _truths(array)
     if kind in "iuf":
         return Numbers(array)
-    if kind in "OUST":
-        return Items(array.tolist(), is_text=kind in "UST")
+    if kind == "U":
+        return Items(_unicode(array), is_text=True)
+    if kind in "OST":
+        return Items(array.tolist(), is_text=kind in "ST")
     if kind == "c":
         raise DataError(f"Complex data not supported: {name} must hold real numbers or text")
     raise _unreadable(name, array.dtype)
+
+
+def _unicode(array: NDArray[Any]) -> list[str]:
+    """Return texts; numbers that are no characters are read as replacement characters."""
+    width = array.dtype.itemsize // 4
+    points = np.ascontiguousarray(array).view(np.uint32).reshape(len(array), width)
+    if not array.dtype.isnative:
+        points = points.byteswap()
+    points = np.where(points > sys.maxunicode, np.uint32(0xFFFD), points)
+    found: list[str] = np.ascontiguousarray(points).view(f"U{width}")[:, 0].tolist()
+    return found
 
 
 def _unreadable(name: str, kind: object) -> ColumnTypeError:
@@ -288,7 +311,7 @@ def _of_arrow(array: pa.Array | pa.ChunkedArray, name: str) -> Column:
     """Open a column of pyarrow by its type."""
     kind = array.type
     if isinstance(array, pa.ChunkedArray):
-        known = _of_arrow(pa.array([], kind), name)
+        known = _of_arrow(pa.nulls(0, kind), name)
         return Joined([_of_arrow(chunk, name) for chunk in array.chunks], is_text=known.is_text)
     if pa.types.is_dictionary(kind):
         return Coded(_of_arrow(array.dictionary, name), _indices(array))
@@ -382,11 +405,8 @@ class Columns:
         """
         if isinstance(table, Columns):
             return table if schema is None else table._renamed(schema)
-        if isinstance(table, list | tuple):
-            width = None if schema is None else len(schema.names)
-            rows, width = _rows_of(table, width)
-            names = schema.names if schema is not None else [f"x{j}" for j in range(width)]
-            return cls(names, len(rows), rows)
+        if _is_list(table):
+            return cls._of_rows(table, None if schema is None else schema.names)
         frame = _frame(table)
         if frame is not None:
             found = cls([str(name) for name in frame.columns], len(frame), frame)
@@ -394,6 +414,29 @@ class Columns:
         array = _table_array(table)
         found = cls([f"x{j}" for j in range(array.shape[1])], len(array), array)
         return found if schema is None else found._renamed(schema)
+
+    @classmethod
+    def _of_rows(cls, table: Sequence[Any], names: Sequence[str] | None) -> Columns:
+        """Open a list of rows; without names, as many columns are taken as the longest has."""
+        rows = [_row(item, names) for item in table]
+        width = max(map(len, rows), default=0) if names is None else len(names)
+        if not width:
+            raise DataError("expected a list of rows, each of them a list of values")
+        if names is None:
+            names = [f"x{j}" for j in range(width)]
+        if rows and all(isinstance(row, np.ndarray) for row in rows):
+            kinds = {(row.dtype, row.shape) for row in rows}  # type: ignore[attr-defined]
+            if len(kinds) == 1 and len(rows[0]) == width and rows[0].dtype.kind in "fiu":  # type: ignore[attr-defined]
+                return cls(names, len(rows), np.stack(rows))  # the same values, but faster
+        blank = [None] * width
+        found = [_items(row) if len(row) == width else blank for row in rows]
+        return cls(names, len(found), found)
+
+    def fits(self) -> bool:
+        """Tell whether any row of a list has a value for every column."""
+        return not isinstance(self._source, list) or any(
+            value is not None for row in self._source for value in row
+        )
 
     def _renamed(self, schema: Schema) -> Columns:
         """Check that a schema's features are there; give columns without names its names."""
@@ -406,8 +449,7 @@ class Columns:
                 )
             return self
         if isinstance(self._source, list):
-            rows, _ = _rows_of(self._source, len(schema.names))
-            return Columns(schema.names, self._rows, rows)
+            return Columns._of_rows(self._source, schema.names)
         if len(self.names) != len(schema.names):
             raise DataError(
                 f"the array has {len(self.names)} columns, but the schema lists "
@@ -483,27 +525,26 @@ def _table_array(table: Any) -> NDArray[Any]:
     return array
 
 
-def _rows_of(table: Sequence[Any], width: int | None) -> tuple[list[Sequence[Any]], int]:
-    """Return the rows of a list, those of another width as rows of missing values.
+def _row(item: Any, names: Sequence[str] | None) -> Sequence[Any]:
+    """Return a row of a list as a sequence of values; what is no row has none."""
+    if _is_list(item) or (isinstance(item, np.ndarray) and item.ndim == 1):
+        row: Sequence[Any] = item
+        return row
+    if isinstance(item, Mapping) and names is not None:
+        return [item.get(name) for name in names]
+    if isinstance(item, np.ndarray) and item.ndim == 2 and len(item) == 1:
+        return [*item[0]]
+    try:
+        series = nw.from_native(item, series_only=True)
+        found: list[Any] = series.to_list()
+    except Exception:  # it is no row, whatever it says of itself
+        return ()
+    return found
 
-    Without a schema, as many columns are taken as the longest row has, for a draft.
-    """
-    rows = [_row(item) for item in table]
-    if width is None:
-        width = max((len(row) for row in rows), default=0)
-        if not width:
-            raise DataError("expected a list of rows, each of them a list of values")
-    blank = [None] * width
-    return [row if len(row) == width else blank for row in rows], width
 
-
-def _row(item: Any) -> Sequence[Any]:
-    if isinstance(item, list | tuple):
-        return item
-    if isinstance(item, np.ndarray) and item.ndim == 1:
-        found: list[Any] = item.tolist()
-        return found
-    return ()
+def _items(row: Any) -> Sequence[Any]:
+    found: Sequence[Any] = row.tolist() if isinstance(row, np.ndarray) else row
+    return found
 
 
 def check_types(columns: Columns, target: Column, schema: Schema) -> None:

@@ -26,7 +26,9 @@ by itself.
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import math
 import re
 import zlib
 from collections.abc import Collection, Iterator, Sequence
@@ -48,8 +50,10 @@ from privet.reading.values import number_of_text
 _LF, _CR, _QUOTE = b'\n\r"'
 #: Bytes that are read at once; a block ends with a record.
 _BLOCK = 1 << 23
-#: A longer record is a record of missing values: pyarrow holds no longer text.
-MAX_RECORD = 1 << 30
+#: A longer record is not well-formed, and no quote is followed further than this.
+MAX_RECORD = 1 << 28
+#: The first line with the names of columns has at most so many bytes.
+MAX_HEADER = 1 << 24
 #: What a packed file may unpack to: a small file must not fill the memory.
 MAX_UNPACKED = 1 << 33
 #: Spellings of a missing number: none of them is a number, so pyarrow may pass over them.
@@ -103,7 +107,14 @@ class Dialect:
     @property
     def is_utf8(self) -> bool:
         """Whether bytes need not be decoded before they are divided into fields."""
-        return self.encoding.lower().replace("_", "-") in ("utf-8", "utf8", "ascii", "us-ascii")
+        return _is_utf8(self.encoding)
+
+
+def _is_utf8(encoding: str) -> bool:
+    try:
+        return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")  # marks are passed over
+    except (LookupError, ValueError):
+        return False
 
 
 def _is_safe(encoding: str) -> bool:
@@ -111,7 +122,7 @@ def _is_safe(encoding: str) -> bool:
 
     So that no byte of one record can change how another one is decoded.
     """
-    if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
+    if _is_utf8(encoding):
         return True
     every = bytes(range(256))
     try:
@@ -121,6 +132,7 @@ def _is_safe(encoding: str) -> bool:
     except (LookupError, ValueError, UnicodeError):
         return False
     ascii_as_ascii = "".join(alone[:128]).encode("utf-8", "replace") == every[:128]
+    ascii_as_ascii &= not any(char.isascii() for char in alone[128:])  # no second kind of quote
     return ascii_as_ascii and together == "".join(alone[byte] for byte in b"".join(pairs))
 
 
@@ -144,12 +156,14 @@ class CsvFile:
         """Return the names in the first record, and how many bytes it takes."""
         buffer = b""
         while True:
-            more = _fill(file, _BLOCK if buffer else 1 << 16)
+            more = _fill(file, max(1 << 16, len(buffer)))
             buffer += more
             if buffer.startswith((b"\xff\xfe", b"\xfe\xff")):
                 raise DataError(f"{self.path} is in UTF-16; save it as UTF-8")
             skipped = 3 if buffer.startswith(b"\xef\xbb\xbf") else 0  # a byte order mark
-            found = _header_end(buffer, skipped, final=not more)
+            found = _header_end(buffer, skipped)
+            if found is None and (not more or len(buffer) > MAX_HEADER):
+                found = len(buffer)
             if found is not None:
                 break
         header = buffer[skipped:found]
@@ -174,21 +188,87 @@ class CsvFile:
         block = _Block(self.names, tuple(columns), frozenset(numeric), self.dialect)
         with _opened(self.path) as file:
             _fill(file, self._header_bytes)
-            rest, size = b"", _BLOCK
-            while True:
-                more = _fill(file, size)
-                final = len(more) < size
-                buffer = rest + more
-                if final and buffer and not buffer.endswith(b"\n"):
-                    buffer += b"\n"
-                table, used = block.read(buffer, final=final)
+            source = _Source(file)
+            while source.left:
+                window, final = source.window()
+                table, used = block.read(window, final=final)
+                if not used:  # a record that is longer than the window, if it is one
+                    window = source.first_record(self.dialect.separator, len(self.names))
+                    table, used = block.read(window, final=True)
                 if table is not None:
                     yield table
-                if final:
-                    return
-                rest = buffer[used:]
-                # A record that is not finished: twice as much next time keeps the work linear.
-                size = max(_BLOCK, len(rest))
+                source.skip(used)
+
+
+class _Source:
+    """Bytes of a file from the beginning of a record on; no more is held than is needed."""
+
+    def __init__(self, file: IO[bytes] | _Unpacked) -> None:
+        self._file = file
+        self._held = b""
+        self._start = 0
+        self._final = False
+        self._more()
+
+    @property
+    def left(self) -> int:
+        """How many bytes are held."""
+        return len(self._held) - self._start
+
+    def _more(self) -> None:
+        """Hold twice as much, which keeps the work linear; at the end, the last line has an end."""
+        size = max(_BLOCK, self.left)
+        found = _fill(self._file, size)
+        self._final = len(found) < size
+        self._held = self._held[self._start :] + found
+        self._start = 0
+        if self._final and self._held and not self._held.endswith(b"\n"):
+            self._held += b"\n"
+
+    def window(self) -> tuple[bytes, bool]:
+        """Return a block or two, and whether the file ends there."""
+        if self.left < _BLOCK and not self._final:
+            self._more()
+        stop = self._start + 2 * _BLOCK
+        whole = stop >= len(self._held)
+        return self._held[self._start : stop], whole and self._final
+
+    def skip(self, used: int) -> None:
+        """Go on behind some bytes."""
+        self._start += used
+        if not self.left and not self._final:
+            self._more()
+
+    def first_record(self, separator: str, width: int) -> bytes:
+        """Return the first record, however long: one line, or several that are well-formed."""
+        line = self._find(b"\n", 0) + 1
+        if not self._is_odd(0, line):
+            return self._bytes(line)
+        end = line
+        while (quote := self._find(b'"', end, MAX_RECORD)) >= 0:
+            end = self._find(b"\n", quote) + 1
+            if not self._is_odd(quote, end):
+                continue
+            whole = self._bytes(end)
+            if end <= MAX_RECORD and _record_pattern(ord(separator), width).fullmatch(whole):
+                return whole
+            break
+        return self._bytes(line)
+
+    def _find(self, mark: bytes, place: int, most: float = math.inf) -> int:
+        """Return where a mark is from some place on, at most so far away; -1 if it is not."""
+        while (found := self._held.find(mark, self._start + place)) < 0:
+            place = self.left
+            if self._final or place > most:
+                return -1
+            self._more()
+        return found - self._start
+
+    def _is_odd(self, start: int, stop: int) -> bool:
+        return self._held.count(b'"', self._start + start, self._start + stop) % 2 == 1
+
+    def _bytes(self, stop: int) -> bytes:
+        return self._held[self._start : self._start + stop]
 
 
 @dataclass(frozen=True)
@@ -217,7 +297,8 @@ class _Block:
             table = self._parse(whole, lines=layout.lines, longest=layout.longest)
         except pa.ArrowInvalid:  # text among numbers, or bytes that are no UTF-8
             whole = whole.decode("utf-8", "replace").encode()
-            table = self._parse(whole, lines=layout.lines, longest=len(whole), as_text=True)
+            longest = 3 * layout.longest  # a byte becomes a replacement character of three
+            table = self._parse(whole, lines=layout.lines, longest=longest, as_text=True)
         return _without(table, layout.bad), layout.used
 
     def _text(self, buffer: bytes) -> bytes:
@@ -241,10 +322,11 @@ class _Block:
             for place, name in zip(places, self.columns, strict=True)
         }
         table = pyarrow.csv.read_csv(
-            pa.BufferReader(buffer),
+            # pyarrow passes over one byte order mark: it gets one, and leaves those of records.
+            pa.BufferReader(b"\xef\xbb\xbf" + buffer),
             read_options=pyarrow.csv.ReadOptions(
                 column_names=[str(place) for place in range(width)],
-                block_size=max(1 << 20, 2 * longest),
+                block_size=min(max(1 << 20, 2 * longest), (1 << 31) - 1),
             ),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=self.dialect.separator,
@@ -315,7 +397,8 @@ class _Layout:
                     last = line
                 break
             until = odd[place + 1]
-            if pattern.fullmatch(buffer, starts[line], ends[until] + 1):
+            start, stop = int(starts[line]), int(ends[until]) + 1
+            if stop - start <= MAX_RECORD and pattern.fullmatch(buffer, start, stop):
                 is_first[line + 1 : until + 1] = False
                 lines = True
                 place += 2
@@ -403,14 +486,15 @@ def _record_pattern(separator: int, width: int) -> re.Pattern[bytes]:
     return re.compile(field + b"(?:" + mark + field + b"){%d}\r?\n" % (width - 1))
 
 
-def _header_end(buffer: bytes, start: int, *, final: bool) -> int | None:
+def _header_end(buffer: bytes, start: int) -> int | None:
     """Return where the first record ends: at an LF outside of quotes; None if not here."""
-    place = start
-    while (end := buffer.find(b"\n", place)) >= 0:
-        if buffer.count(b'"', start, end) % 2 == 0:
-            return end + 1
-        place = end + 1
-    return len(buffer) if final else None
+    quotes = 0
+    while (end := buffer.find(b"\n", start)) >= 0:
+        quotes += buffer.count(b'"', start, end)
+        start = end + 1
+        if quotes % 2 == 0:
+            return start
+    return None
 
 
 def _fields(record: bytes, separator: str) -> list[bytes] | None:

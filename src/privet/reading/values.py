@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from privet.schema import as_double, value_text
@@ -57,9 +59,12 @@ def number_of_text(text: str, decimal: str = ".") -> float:
         return _TRUTH.get(text.strip().lower(), math.nan)
 
 
-def numbers(items: Iterable[Any], count: int) -> NDArray[np.float64]:
+def numbers(items: Sequence[Any]) -> NDArray[np.float64]:
     """Return values as 64-bit floats, each by itself."""
-    return np.fromiter(map(number, items), dtype=np.float64, count=count)
+    if set(map(type, items)) <= {float, int, bool}:  # the same values, but faster
+        with suppress(OverflowError):
+            return np.array(items, dtype=np.float64)
+    return np.fromiter(map(number, items), dtype=np.float64, count=len(items))
 
 
 def text(item: Any) -> str | None:
@@ -71,6 +76,9 @@ def text(item: Any) -> str | None:
     try:
         if isinstance(item, _NUMBERS):
             return None if math.isnan(as_double(item)) else value_text(item)
+        alone = _unwrapped(item)
+        if alone is not item:
+            return text(alone)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return value_text(item)
@@ -86,4 +94,12 @@ def _rare_number(item: Any) -> float:
         return number_of_text(item.decode("utf-8", "replace"))
     if isinstance(item, _NUMBERS):
         return as_double(item)
-    return math.nan
+    alone = _unwrapped(item)
+    return math.nan if alone is item else number(alone)
+
+
+def _unwrapped(item: Any) -> Any:
+    """Return the value in an array of a single one, or in a scalar of pyarrow."""
+    if isinstance(item, np.ndarray) and item.size == 1:
+        return item.reshape(1).tolist()[0]
+    return item.as_py() if isinstance(item, pa.Scalar) else item

@@ -74,7 +74,8 @@ class MemoryEngine:
         if schema.classes is None:
             assert schema.bounds is not None
             low, high = schema.bounds
-            self._numbers = (np.clip(targets.numbers(), low, high) - low) / (high - low)
+            with np.errstate(invalid="ignore"):  # of a NaN that signals
+                self._numbers = (np.clip(targets.numbers(), low, high) - low) / (high - low)
             found = np.isnan(self._numbers)
         else:
             found = targets.codes(schema.classes)
@@ -94,7 +95,8 @@ class MemoryEngine:
         state = np.full(len(self._labels), np.uint64(key))
         for name, feature in view.schema.features.items():
             if isinstance(feature, Numeric):
-                values = np.asarray(self._columns.numbers(name), dtype=np.float64) + 0.0
+                with np.errstate(invalid="ignore"):  # of a NaN that signals
+                    values = self._columns.numbers(name) + 0.0
             else:
                 values = self._columns.codes(name, feature.values).astype(np.float64)
             state = _mix(state ^ np.where(np.isnan(values), np.nan, values).view(np.uint64))
