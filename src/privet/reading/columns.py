@@ -17,7 +17,9 @@ import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import narwhals as nw
@@ -424,12 +426,15 @@ class Columns:
             raise DataError("expected a list of rows, each of them a list of values")
         if names is None:
             names = [f"x{j}" for j in range(width)]
-        if rows and all(isinstance(row, np.ndarray) for row in rows):
+        if rows and set(map(type, rows)) == {np.ndarray}:
             kinds = {(row.dtype, row.shape) for row in rows}  # type: ignore[attr-defined]
             if len(kinds) == 1 and len(rows[0]) == width and rows[0].dtype.kind in "fiu":  # type: ignore[attr-defined]
                 return cls(names, len(rows), np.stack(rows))  # the same values, but faster
         blank = [None] * width
         found = [_items(row) if len(row) == width else blank for row in rows]
+        if set(map(type, chain.from_iterable(found))) <= {float, int}:
+            with suppress(OverflowError):  # the same values, but faster
+                return cls(names, len(found), np.array(found, dtype=np.float64).reshape(-1, width))
         return cls(names, len(found), found)
 
     def fits(self) -> bool:
@@ -527,9 +532,11 @@ def _table_array(table: Any) -> NDArray[Any]:
 
 def _row(item: Any, names: Sequence[str] | None) -> Sequence[Any]:
     """Return a row of a list as a sequence of values; what is no row has none."""
-    if _is_list(item) or (isinstance(item, np.ndarray) and item.ndim == 1):
+    if type(item) in (list, tuple) or (type(item) is np.ndarray and item.ndim == 1):
         row: Sequence[Any] = item
         return row
+    if _is_list(item):
+        return list(item)
     if isinstance(item, Mapping) and names is not None:
         return [item.get(name) for name in names]
     if isinstance(item, np.ndarray) and item.ndim == 2 and len(item) == 1:
