@@ -39,6 +39,8 @@ VERSION = 2
 #: Larger files are refused before they are parsed, which takes up to twenty times as much memory. A
 #: leaf takes about 60 bytes, so that millions of them fit.
 MAX_BYTES = 1 << 28
+#: Cards with more entries, or more notes or warnings, are refused: no fit asks so much.
+MAX_ENTRIES, MAX_TEXTS = 100_000, 1_000
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ NOTES = (
     "numbers outside the schema's bounds, targets too, were clipped to them, which is part of the "
     "mechanism; missing numbers and unknown or "
     "missing categories went to a public extra bin; records whose class is missing or not in the "
-    "schema were left out; how many is not reported",
+    "schema, or whose number as the target is missing, were left out; how many is not reported",
 )
 
 
@@ -286,9 +288,20 @@ class Model:
             raise ModelFileError(f"the file's schema is wrong: {error}") from error
         except OverflowError as error:
             raise ModelFileError("the file's schema has a number that is too large") from error
+        card = PrivacyCard.from_dict(plain.get("privacy"), version)
+        if card.private and (
+            card.warnings
+            or card.seeded
+            or schema.drafted
+            or (math.isinf(card.epsilon) and (card.accountant == "pure" or math.isinf(card.rho)))
+        ):
+            raise ModelFileError(
+                "the privacy card contradicts itself: it says that the model is private, and also "
+                "why it is not"
+            )
         return cls(
             predictor=kinds[0].from_dict(plain[_KEYS[kinds[0]]], schema),
-            privacy=PrivacyCard.from_dict(plain.get("privacy"), version),
+            privacy=card,
             learner=plain["learner"],
         )
 
@@ -300,7 +313,9 @@ def load(path: str | Path) -> Model:
             raw = file.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
             raise ModelFileError(f"{path} is too large to be a model file")
-        plain = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
+        plain = json.loads(
+            raw.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_each_key_once
+        )
     except ModelFileError:
         raise
     except OSError as error:
@@ -326,6 +341,13 @@ def _requested(budget: Budget) -> float:
     if budget.epsilon is not None:
         return float(budget.epsilon)
     return float("inf")
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):  # another reader might take the other one
+        raise ModelFileError("a model file has no key twice")
+    return found
 
 
 def _refuse_constant(_: str) -> float:
@@ -370,13 +392,13 @@ def _read_truth(value: Any) -> bool:
 
 
 def _read_texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ModelFileError("the privacy card has a list that is none")
+    if not isinstance(value, list) or len(value) > MAX_TEXTS:
+        raise ModelFileError("the privacy card has a list that is none, or too long")
     return tuple(_read_text(item) for item in value)
 
 
 def _read_entries(value: Any, version: int) -> tuple[Entry, ...]:
-    if not isinstance(value, list):
+    if not isinstance(value, list) or len(value) > MAX_ENTRIES:
         raise ModelFileError("the privacy card's ledger is damaged")
     try:
         return tuple(read_entry(item, version) for item in value)

@@ -26,6 +26,7 @@ from typing import BinaryIO, Self
 
 from privet.errors import OutputError
 
+_NO_FILE = "it is a folder, a pipe or a device; name a plain file"
 #: What is said of half a surrogate pair.
 UNWRITABLE = "a name or value holds a character that files cannot hold"
 #: Characters that tell temporary files apart.
@@ -134,6 +135,8 @@ def check_output(
         As :class:`OutputFile` takes them.
     """
     there: os.stat_result | None
+    if _is_of_the_system(path):
+        raise OutputError(f"cannot write {path}: {_NO_FILE}")
     try:
         target = Path(os.path.realpath(path))
         there = target.lstat()
@@ -155,9 +158,7 @@ def check_output(
     if stat.S_ISLNK(there.st_mode):
         raise OutputError(f"cannot write {path}: {_REASONS[errno.ELOOP]}")
     if not stat.S_ISREG(there.st_mode):
-        raise OutputError(
-            f"cannot write {path}: it is a folder, a pipe or a device; name a plain file"
-        )
+        raise OutputError(f"cannot write {path}: {_NO_FILE}")
     if not os.access(target, os.W_OK) or _is_kept_by_others(target.parent, there):
         raise OutputError(f"cannot write {path}: {_REASONS[errno.EACCES]}")
     return target
@@ -173,6 +174,22 @@ def ledger_files(ledger: str | Path | None) -> dict[str, Path]:
         "the ledger": path,
         **{f"the ledger's {ending} file": path.with_name(path.name + ending) for ending in beside},
     }
+
+
+def _is_of_the_system(path: str | Path) -> bool:
+    """Tell whether a path leads through names of devices and processes, such as /dev/stdout.
+
+    What these lead to may be a plain file, into which somebody else is writing.
+    """
+    place = os.path.abspath(path)  # noqa: PTH100  # without following links
+    for _ in range(40):
+        if place.startswith(("/dev/", "/proc/")) and not place.startswith("/dev/shm/"):  # noqa: S108
+            return True
+        try:
+            place = os.path.normpath(Path(place).parent / os.readlink(place))  # noqa: PTH115
+        except (OSError, ValueError):  # no link
+            return False
+    return False
 
 
 def _is_same(target: Path, there: os.stat_result | None, other: Path) -> bool:

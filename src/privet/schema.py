@@ -567,5 +567,5 @@ def _feature(entry: Any, name: str) -> Feature:
     except KeyError as error:
         raise SchemaError(f"{what} lacks {quoted(error.args[0])}") from None
     except SchemaError as error:
-        raise SchemaError(f"feature {name!r}: {error}") from None
-    raise SchemaError(f'feature {name!r} needs type = "numeric" or type = "categorical"')
+        raise SchemaError(f"feature {quoted(name)}: {error}") from None
+    raise SchemaError(f'feature {quoted(name)} needs type = "numeric" or type = "categorical"')

@@ -12,6 +12,7 @@ import pytest
 
 import privet
 from privet import LedgerStore
+from privet.cli import _outputs as outputs
 from privet.cli._outputs import ELSEWHERE
 from privet.datasets import PATIENTS
 from privet.errors import OutputError, UnsettledWarning
@@ -144,6 +145,38 @@ def test_or_goes_to_standard_output(folder, call_privet, broken_disk, monkeypatc
     assert code == ELSEWHERE
     assert "standard output" in error
     assert Model.from_dict(json.loads(output)).learner == "diffpid3"
+
+
+def test_or_it_is_said_that_it_is_lost(folder, call_privet, broken_disk, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "absent"))
+    monkeypatch.setattr(outputs, "print_whole", lambda _: False)
+    code, output, error = call_privet(*FIT, "m.json")
+    assert code == ELSEWHERE
+    assert output == ""
+    assert "could not be kept anywhere" in error
+    assert "budget is spent" in error
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_standard_output_has_all_of_a_model_or_it_is_said_that_it_has_not(tmp_path, unbuffered):
+    """A file that may not grow takes the first bytes of what is written, and says so."""
+    script = """
+import resource, sys
+from privet.cli._terminal import print_whole
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+sys.stderr.write(str(print_whole("x" * 5000)))
+"""
+    for name, room in (("short.json", False), ("/dev/full", False), (os.devnull, True)):
+        with (tmp_path / name).open("w") as out:
+            done = subprocess.run(
+                [sys.executable, "-c", script],
+                stdout=out,
+                stderr=subprocess.PIPE,
+                env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+                text=True,
+                check=True,
+            )
+        assert done.stderr == str(room)
 
 
 def test_a_ledger_that_cannot_be_settled_does_not_cost_the_model(folder, patients, monkeypatch):

@@ -84,3 +84,10 @@ def test_the_audit_reads_as_fits_do(folder, call_privet):
     code, output, error = call_privet("audit", *given, *OPTIONS)
     assert code == 0, error
     assert "sensitive" in output
+
+
+def test_a_name_that_no_file_can_have_ends_with_code_2(folder, call_privet):
+    for command in (["schema", "draft"], ["fit", "--schema", "schema.toml"]):
+        code, _, error = call_privet(*command, "a" * 300 + ".csv")
+        assert code == 2
+        assert "there is no file" in error

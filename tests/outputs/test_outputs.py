@@ -178,3 +178,11 @@ def test_characters_that_no_file_holds(tmp_path):
 def test_checking_alone_writes_nothing(tmp_path):
     assert check_output(tmp_path / "file") == tmp_path / "file"
     assert not list(tmp_path.iterdir())
+
+
+def test_names_of_devices_and_processes_are_no_files(tmp_path):
+    """They may lead to a plain file that somebody else writes to."""
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    for path in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", tmp_path / "link"):
+        with pytest.raises(OutputError, match="a pipe or a device"):
+            check_output(path)

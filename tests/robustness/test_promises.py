@@ -246,7 +246,7 @@ def test_rewording_changes_no_guarantee(few, tmp_path, monkeypatch):
         plain = json.loads((tmp_path / "model.json").read_text())
         card = plain["privacy"]
         card["adjacency"] = strange()
-        card["notes"], card["warnings"] = [strange()] * 3, [strange()]
+        card["notes"] = [strange()] * 3
         again = Model.from_dict(plain)
         assert guarantees(again) == known
         model.privacy_ = again.privacy
@@ -294,3 +294,7 @@ def test_models_that_are_not_private_get_no_promise(few):
         with pytest.raises(NoGuarantee, match="no privacy card"):
             promise_of(nothing)
     assert issubclass(NoGuarantee, PrivetError)
+
+
+def test_an_absurd_epsilon_is_a_weak_promise_not_an_error():
+    assert promise_of(epsilon=1e200).rho == math.inf

@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 
 import privet
 from privet.errors import ModelFileError, OutputError
-from privet.model import Model, PrivacyCard
+from privet.model import MAX_ENTRIES, MAX_TEXTS, Model, PrivacyCard
 from privet.privacy import Asked, Cost, Entry, MechanismFacts, MechanismKind, Place, Question
 from privet.schema import Categorical, Numeric, Schema
 from privet.tree import Cut, Grouping, Node, Tree
@@ -426,3 +426,36 @@ def test_any_damaged_bytes_load_or_are_refused(tmp_path_factory, position, inser
     path.write_bytes(content[:position] + inserted + content[position + removed :])
     with suppress(ModelFileError):
         privet.load(path)
+
+
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        ("privacy.epsilon", "inf"),
+        ("privacy.seeded", True),
+        ("privacy.warnings", ["everything leaked"]),
+        ("schema.draft", True),
+    ],
+)
+def test_a_card_that_contradicts_itself_is_refused(tmp_path, where, what):
+    plain = document()
+    put(plain, where, what)
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(plain))
+    assert "contradicts itself" in refusal(path)
+
+
+def test_a_key_that_is_there_twice_is_refused(tmp_path):
+    text = json.dumps(document())
+    path = tmp_path / "model.json"
+    path.write_text(text.replace('"epsilon": 1.0', '"epsilon": "inf", "epsilon": 1.0', 1))
+    assert "twice" in refusal(path)
+
+
+@pytest.mark.parametrize(("field", "most"), [("notes", MAX_TEXTS), ("entries", MAX_ENTRIES)])
+def test_absurdly_long_cards_are_refused(tmp_path, field, most):
+    plain = document()
+    plain["privacy"][field] = plain["privacy"][field][:1] * (most + 1)
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(plain))
+    assert "card" in refusal(path)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from privet.cli._terminal import say, say_code
+from privet.cli._terminal import print_whole, say
 from privet.errors import OutputError
 
 if TYPE_CHECKING:
@@ -52,22 +51,25 @@ def write_table(columns: dict[str, Any], output: OutputFile) -> None:
 
 
 def save_model(model: Model, output: OutputFile) -> None:
-    """Write a model that was paid for; if that fails, to the folder of temporary files.
+    """Write a model that was paid for; if that fails, to a folder of temporary files.
 
-    If it cannot be written there either, it goes to standard output, as JSON. In both cases a
-    message says why and where it is, and the command ends with the code :data:`ELSEWHERE`.
+    If it cannot be written there either, it goes to standard output, as JSON. A message says why
+    and where it is, and the command ends with the code :data:`ELSEWHERE`, also if there is no place
+    at all.
     """
     try:
         model.save(output)
     except OutputError as error:
         text = model.to_json()
         place = _written_elsewhere(text)
-        if place is None:
-            say_code(text)
-            sys.stdout.flush()
-        where = "on standard output, as JSON" if place is None else f"in {place}"
+        if place is not None:
+            where = f"it is in {place}: keep it"
+        elif print_whole(text):
+            where = "it is on standard output, as JSON: keep it"
+        else:
+            where = "it could not be kept anywhere, not on standard output either"
         say(
-            f"{error}. The model was learnt and its budget is spent; it is {where}: keep it.",
+            f"{error}. The model was learnt and its budget is spent; {where}.",
             lead="Error:",
             style="red",
             error=True,
@@ -76,7 +78,7 @@ def save_model(model: Model, output: OutputFile) -> None:
 
 
 def _written_elsewhere(text: str) -> Path | None:
-    """Write a model into the folder of temporary files and return its path, if there is room."""
+    """Write a model into a folder of temporary files and return its path, if there is room."""
     try:
         handle, name = tempfile.mkstemp(prefix="privet-model-", suffix=".json")
     except OSError:  # no such folder, or a full one

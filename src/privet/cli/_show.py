@@ -19,6 +19,9 @@ from privet.privacy import (
 from privet.tree import Tree
 from privet.visible import quoted
 
+#: More entries of a card are not shown.
+_MOST_ENTRIES = 1_000
+
 
 def describe(predictor: Tree | Ensemble) -> str:
     """Return a model's size in words."""
@@ -38,7 +41,7 @@ def say_entries(card: PrivacyCard) -> None:
         caption="Cells of one level are disjoint: a record pays in one of them. Total = dearest "
         "path.",
     )
-    for entry in card.entries:
+    for entry in card.entries[:_MOST_ENTRIES]:
         table.add(
             question_words(entry.question),
             place_words(entry.place),
@@ -47,6 +50,9 @@ def say_entries(card: PrivacyCard) -> None:
             f"{entry.epsilon if unit == 'epsilon' else entry.rho:.4g}",
         )
     table.show()
+    if len(card.entries) > _MOST_ENTRIES:
+        more = len(card.entries) - _MOST_ENTRIES
+        say(f"{more} more entries are not shown; --format json has them all")
 
 
 def say_card(card: PrivacyCard) -> None:

@@ -14,7 +14,9 @@ No other module of the command prints, nor imports what prints: a test sees to t
 
 from __future__ import annotations
 
+import io
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -96,6 +98,23 @@ def say_code(text: str, names: Iterable[str] = ()) -> None:
             "it to a file with --out"
         )
     sys.stdout.write(text + "\n")
+
+
+def print_whole(text: str) -> bool:
+    """Write ASCII text to standard output and tell whether all of it went there."""
+    rest = memoryview(text.encode("utf-8") + b"\n")
+    try:
+        sys.stdout.flush()
+        try:
+            number = sys.stdout.fileno()
+        except io.UnsupportedOperation:  # it goes to the memory of another program
+            sys.stdout.write(text + "\n")
+            return True
+        while rest:  # what is written at once may be less than all
+            rest = rest[os.write(number, rest) :]
+    except (OSError, ValueError, AttributeError):  # full, closed, or not there at all
+        return False
+    return True
 
 
 class PlainTable:

@@ -51,6 +51,11 @@ def stacked(drawings: Sequence[Drawing], gap: float) -> Drawing:
     return Drawing(parts, width, max(y, 0.0))
 
 
+def tooltip(text: str) -> str:
+    """Return the text of a title element; no line of the file begins with a part of it."""
+    return escape(text).replace("\n", "&#10;")
+
+
 def framed(title: str, legend: Drawing, body: Drawing) -> str:
     """Return a complete picture: the legend at the top left, the body below it in the middle."""
     inner = max(legend.width, body.width)

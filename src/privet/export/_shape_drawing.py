@@ -20,6 +20,7 @@ from privet.export._drawing import (
     score_colour,
     short,
     text_width,
+    tooltip,
 )
 from privet.export._outline import shape_tree
 from privet.export._words import branch_words, number, score_words, signed
@@ -171,7 +172,7 @@ def _tooltip(column: _Column, schema: Schema) -> list[str]:
     text = f"{column.condition}\n{score_words(column.scores, schema)}"
     return [
         "<g>",
-        f"<title>{escape(text)}</title>",
+        f"<title>{tooltip(text)}</title>",
         f'<rect x="{column.left:.1f}" y="{_TOP}" width="{column.right - column.left:.1f}" '
         f'height="{_HEIGHT}" fill-opacity="0"/>',
     ]

@@ -18,6 +18,7 @@ from privet.export._drawing import (
     score_colour,
     short,
     text_width,
+    tooltip,
 )
 from privet.export._merged import Answer
 from privet.export._outline import Entry
@@ -114,7 +115,7 @@ def _node(entry: Entry, box: _Box, path: str, schema: Schema) -> list[str]:
     first = box.top + _BOX / 2 + FONT * 0.35 - LINE / 2 * (len(box.lines) - 1)
     parts = [
         "<g>",
-        f"<title>{escape(path + _tooltip(entry))}</title>",
+        f"<title>{tooltip(path + _tooltip(entry))}</title>",
         f'<rect x="{box.middle - box.width / 2:.1f}" y="{box.top:.1f}" width="{box.width:.1f}" '
         f'height="{_BOX}" rx="{corner}" fill="{fill}" stroke="{STROKE}"/>',
     ]

@@ -148,7 +148,7 @@ def _of_numbers(epsilon: float | None, delta: float | None, rho: float | None) -
     if not known:
         raise NoGuarantee("give a model, or epsilon, or epsilon and delta, or rho")
     if "epsilon" in known and "delta" not in known:
-        known["rho"] = min(known.get("rho", math.inf), known["epsilon"] ** 2 / 2)
+        known["rho"] = min(known.get("rho", math.inf), known["epsilon"] * known["epsilon"] / 2)
     return Promise(**known)
 
 
@@ -159,7 +159,7 @@ def _of_card(card: PrivacyCard, learner: str | None, *, same_plan: bool) -> Prom
         if math.isinf(epsilon):
             raise NoGuarantee("no guarantee can be given: the model's epsilon is infinite")
         rho = spent if same_plan else _rho_of_every_plan(card, learner, epsilon, spent)
-        return Promise(epsilon, 0.0, min(rho * _UP, epsilon**2 / 2))
+        return Promise(epsilon, 0.0, min(rho * _UP, epsilon * epsilon / 2))
     if math.isfinite(epsilon) and card.delta:
         limit = float(Budget(epsilon, delta=card.delta).limit)
         return Promise(epsilon, card.delta, limit * _UP)
@@ -178,7 +178,7 @@ def _rho_of_every_plan(
 
     By data alone; whatever is not known leaves what every epsilon implies.
     """
-    at_most = epsilon**2 / 2
+    at_most = epsilon * epsilon / 2
     # Of parties, how many propose which split, and who leaves, decides what is asked.
     if learner in _ONE_PLAN and card.rows_declared and card.protocol is None:
         return spent
@@ -211,7 +211,7 @@ def _rho_of_drawn_trees(card: PrivacyCard, epsilon: float) -> float | None:
     if Question(Asked.ROW_COUNT) not in noise:
         return None
     rest = max(epsilon - sum(noise.values()), 0.0)
-    return sum(share**2 for share in noise.values()) / 2 + rest**2 / 8
+    return sum(share * share for share in noise.values()) / 2 + rest * rest / 8
 
 
 def _is_count_of_all(entry: Entry) -> bool:
