@@ -132,8 +132,8 @@ def on_full_disk(given: str) -> None:
             ended.code != 2 or left or again.code != 0,
         )
     )
-    _fill(filler)
     books.unlink(missing_ok=True)
+    _fill(filler)
     data = disk / "predictions.csv"
     ended = command("schema", "draft", place.data, "--out", disk / "schema.toml")
     half = (disk / "schema.toml").exists()
