@@ -26,7 +26,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from _report import command, machine, table, versions
+from _report import machine, table, versions
 
 HERE = Path(__file__).parent
 KINDS = ("numbers", "text", "unclean", "line breaks")
@@ -165,8 +165,9 @@ def report(lines: list[dict[str, Any]], out: Path) -> None:
     head = ["code", "file", "rows", "MB", "pyarrow, s", "Privet, s", "ratio (median)"]
     text = (
         "# Reading CSV files\n\n"
-        f"`{command()}` (and with `--label start --against CHECKOUT` for the lines before), "
-        f"{machine()}; {versions('pyarrow')}.\n\nSeconds are the best of all runs; the ratio is "
+        "`python benchmarks/reading.py` and, for the lines before, `python benchmarks/reading.py "
+        "--label start --against CHECKOUT` (the slow kinds with `--runs 1`, those of today but the "
+        f"first with `--runs 2`), {machine()}; {versions('pyarrow')}.\n\nSeconds are the best of all runs; the ratio is "
         "the median over runs, in each of which both read the same file. pyarrow gives up on "
         "files with a record too short; what it makes of the others is not the same: "
         "docs/reading.md.\n\n" + table(head, shown)
