@@ -3,7 +3,10 @@
 import importlib.util
 import os
 import resource
+import shutil
 import sqlite3
+import stat
+import struct
 import subprocess
 import time
 from contextlib import closing
@@ -73,7 +76,8 @@ def test_the_attacks_that_were_found(ledgers, tmp_path, statement, value):
     before = books.path.read_bytes()
     message = refusal(lambda: (books.draws, books.spent))
     assert "ledger file" in message
-    if "entries" not in statement:  # which a draw does not look at
+    assert str(books.path) in message
+    if "entries" not in statement:  # which are checked when they are shown
         refusal(lambda: books.reserve(Budget(0.1), "a fit", columns=COLUMNS))
         assert books.path.read_bytes() == before
 
@@ -128,10 +132,239 @@ def test_amounts_with_absurdly_many_digits_are_counted_at_least(tmp_path):
     assert time.perf_counter() - start < 2
     assert spent.denominator.bit_length() <= store._SUM_BITS + 1
     exact = sum(reserved, Fraction(0))
-    assert exact < spent < exact + Fraction(1, 2**16_000)
+    assert exact < spent < exact + Fraction(len(primes), 2**store._SUM_BITS)
     tiny = Fraction(1, 7**2_000)  # of which a rounded up part is reserved
     books.reserve(Budget(tiny), "tiny", columns=COLUMNS).settle(Cost.pure(tiny), [])
     assert books.draws[-1].counted >= tiny
+
+
+def insert(books, reserved):
+    with closing(sqlite3.connect(books.path)) as connection:
+        connection.executemany(
+            "INSERT INTO draws (purpose, asked, reserved, reserved_at) VALUES ('', '', ?, 0)",
+            [(each,) for each in reserved],
+        )
+        connection.commit()
+
+
+def test_many_draws_of_absurdly_exact_amounts_do_not_stall(tmp_path):
+    books = LedgerStore.create(tmp_path / "t.ledger", Budget(3), columns=COLUMNS)
+    insert(books, [f"1/{'9' * 4_001}"])
+    assert "an amount is no fraction" in refusal(lambda: books.spent)
+    books = LedgerStore.create(tmp_path / "u.ledger", Budget(3), columns=COLUMNS)
+    under = [10**999 + 2 * number + 1 for number in range(3_000)]
+    insert(books, [f"1/{each}" for each in under])
+    start = time.perf_counter()
+    spent = books.spent
+    assert time.perf_counter() - start < 2
+    most = Fraction(len(under), 2**store._AMOUNT_BITS)
+    assert Fraction(len(under), under[-1]) < spent <= most
+
+
+def test_what_rounding_adds_is_no_damage(tmp_path):
+    """All may be drawn of books whose amounts have many digits, and then there is nothing left."""
+    books = LedgerStore.create(tmp_path / "t.ledger", Budget(3), columns=COLUMNS)
+    parts = [Fraction(1, 7**400), Fraction(2, 3**600)]
+    insert(books, map(str, [*parts, 3 - sum(parts)]))
+    assert books.spent == 3
+    assert books.left == 0
+    insert(books, ["1/1000000"])
+    assert "more was spent than there is" in refusal(lambda: books.spent)
+
+
+def test_a_file_with_all_the_draws_it_can_hold_is_full_not_damaged(tmp_path, monkeypatch):
+    books = LedgerStore.create(tmp_path / "t.ledger", Budget(3), columns=COLUMNS)
+    monkeypatch.setattr(store, "_MAX_DRAWS", 3)
+    for _ in range(3):
+        last = books.reserve(Budget(Fraction(1, 2)), "a fit", columns=COLUMNS)
+    with pytest.raises(LedgerFileError, match=r"holds more\. Nothing was computed"):
+        books.reserve(Budget(Fraction(1, 2)), "a fit", columns=COLUMNS)
+    last.settle(Cost.pure(Fraction(1, 4)), [])
+    assert books.books.spent == Fraction(5, 4)
+
+
+# Files beside a ledger ---------------------------------------------------------------------------
+
+
+def beside(path, end):
+    return path.with_name(path.name + end)
+
+
+def journal_of(path, pages=None):
+    """Return the head of a journal that undoes nothing."""
+    pages = path.stat().st_size // 4096 if pages is None else pages
+    head = store._JOURNAL_MAGIC + struct.pack(">IIIII", 0, 0x1234, pages, 512, 4096)
+    return head.ljust(512, b"\0")
+
+
+def super_journal_of(path, victim):
+    name = os.fsencode(victim)
+    tail = struct.pack(">I", 0x40000000 // 4096 + 1) + name
+    tail += struct.pack(">II", len(name), sum(name) & 0xFFFFFFFF) + store._JOURNAL_MAGIC
+    return journal_of(path) + tail
+
+
+@pytest.fixture
+def gift(ledgers, tmp_path):
+    return Path(shutil.copy(ledgers[0], tmp_path / "gift.ledger"))
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_journal_that_names_a_file_deletes_nothing(gift, tmp_path, linked):
+    """SQLite takes the named file for a journal of several databases, and clears it away."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    journal = beside(gift, "-journal")
+    journal.write_bytes(super_journal_of(gift, victim))
+    path = gift
+    if linked:  # SQLite looks beside the file itself
+        (tmp_path / "elsewhere").mkdir()
+        path = tmp_path / "elsewhere" / "link.ledger"
+        path.symlink_to(gift)
+    books, before = LedgerStore(path), journal.read_bytes()
+    uses = (lambda: books.books, lambda: books.reserve(Budget(0.1), "", columns=COLUMNS))
+    for use in uses:
+        assert "never take a ledger file together with a journal" in refusal(use)
+    assert victim.read_text() == "precious"
+    assert journal.read_bytes() == before
+
+
+def test_a_journal_that_would_fill_the_disk_is_refused(gift):
+    before = gift.stat().st_size
+    beside(gift, "-journal").write_bytes(journal_of(gift, 2**32 - 1))
+    assert "not a journal that Privet made" in refusal(lambda: LedgerStore(gift).left)
+    assert gift.stat().st_size == before
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_a_journal_that_is_no_file_stops_nothing(gift, make):
+    journal = beside(gift, "-journal")
+    make(journal)
+    kind = stat.S_IFMT(journal.lstat().st_mode)
+    assert "not a journal that Privet made" in refusal(lambda: LedgerStore(gift).left)
+    assert stat.S_IFMT(journal.lstat().st_mode) == kind
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm"])
+def test_files_that_privet_never_makes_are_refused(gift, end):
+    os.mkfifo(beside(gift, end))
+    assert "which Privet never makes" in refusal(lambda: LedgerStore(gift).left)
+
+
+@pytest.mark.parametrize("content", [b"", b"x", store._JOURNAL_MAGIC, b"x" * 600])
+def test_what_a_broken_off_draw_may_leave_is_no_obstacle(gift, content):
+    """Genuine journals are in test_store.py, where processes are killed."""
+    beside(gift, "-journal").write_bytes(content)
+    LedgerStore(gift).reserve(Budget(0.1), "a fit", columns=COLUMNS)
+    assert not beside(gift, "-journal").exists()
+
+
+def test_a_journal_that_vanishes_while_it_is_looked_at(gift, monkeypatch):
+    journal, lstat = beside(gift, "-journal"), os.lstat
+    journal.write_bytes(journal_of(gift))
+
+    def late(path, *given, **options):
+        found = lstat(path, *given, **options)
+        if path == str(journal):
+            journal.unlink()
+        return found
+
+    monkeypatch.setattr(os, "lstat", late)
+    assert LedgerStore(gift).left > 0
+    assert not journal.exists()
+
+
+def test_names_that_no_file_can_have(tmp_path):
+    for name in ("n" * 300, "a\0b"):
+        books = LedgerStore(tmp_path / name)
+        assert "there is no ledger file" in refusal(lambda books=books: books.left)
+    assert "cannot create" in refusal(lambda: create(tmp_path / "a\0b"))
+
+
+# The true cause ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (sqlite3.SQLITE_BUSY, "locked for too long; try again"),
+        (sqlite3.SQLITE_LOCKED, "locked for too long; try again"),
+        (sqlite3.SQLITE_FULL, "the disk is full; make room"),
+        (sqlite3.SQLITE_READONLY, "make the file and its folder writable"),
+        (sqlite3.SQLITE_READONLY_DIRECTORY, "make the file and its folder writable"),
+        (sqlite3.SQLITE_CANTOPEN, "cannot be opened"),
+        (sqlite3.SQLITE_IOERR_WRITE, "failed to read or write"),
+        (sqlite3.SQLITE_CORRUPT, "damaged, or no ledger file at all"),
+        (sqlite3.SQLITE_NOTADB, "an older copy forgets what was spent"),
+        (None, "damaged"),
+    ],
+)
+def test_every_error_names_its_cause(gift, monkeypatch, code, words):
+    error = sqlite3.OperationalError("words of another library")
+    if code is not None:
+        error.sqlite_errorcode = code
+
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(sqlite3, "connect", fail)
+    message = refusal(lambda: LedgerStore(gift).left)
+    assert words in message
+    assert str(gift) in message
+    assert "another library" not in message
+    assert ("damaged" in message) == (code in (None, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+
+
+def test_a_limit_on_the_size_of_files_is_no_damage(gift):
+    def task():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        message = refusal(
+            lambda: LedgerStore(gift).reserve(Budget(0.1), "p" * 1000, columns=COLUMNS)
+        )
+        if "limit on the size of files" not in message:
+            os._exit(6)
+
+    assert in_a_child(task) == 0
+    assert len(LedgerStore(gift).draws) == 4
+
+
+def test_a_draw_needs_a_folder_that_can_be_written(gift):
+    """A look does not; and a missing right is not called damage."""
+    gift.parent.chmod(0o500)
+    try:
+        assert len(LedgerStore(gift).draws) == 4
+        if os.geteuid() != 0:
+            message = refusal(lambda: LedgerStore(gift).reserve(Budget(0.1), "", columns=COLUMNS))
+            assert "folder" in message
+            assert "damaged" not in message
+    finally:
+        gift.parent.chmod(0o700)
+
+
+def test_names_of_any_length_are_shown_short_and_visible(tmp_path):
+    books = create(tmp_path / "t.ledger", table="\x1b[2J" + "t" * 900)
+    for given in ({"table": "u" * 5_000}, {"columns": ["\u202e" + "c" * 5_000]}):
+        message = refusal(
+            lambda given=given: books.reserve(Budget(0.1), "", **{"columns": COLUMNS, **given})
+        )
+        assert message.isprintable()
+        assert "more characters" in message
+        assert len(message) < 500 + len(str(books.path))
+
+
+def test_a_listing_is_from_one_moment(gift, monkeypatch):
+    books, opened, connect = LedgerStore(gift), [], sqlite3.connect
+
+    def counting(*given, **options):
+        opened.append(given)
+        return connect(*given, **options)
+
+    apart = (books.budget, books.table, books.columns, books.draws, books.spent, books.left)
+    monkeypatch.setattr(sqlite3, "connect", counting)
+    found = books.books
+    together = (found.budget, found.table, found.columns, found.draws, found.spent, found.left)
+    assert together == apart
+    assert len(opened) == 1
 
 
 def test_a_purpose_that_cannot_be_written_is_made_writable(tmp_path):

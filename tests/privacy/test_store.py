@@ -400,7 +400,7 @@ def test_a_missing_file_is_not_made_by_looking(tmp_path):
 
 
 def test_a_file_that_vanishes_in_between_is_not_made_anew(tmp_path, monkeypatch):
-    monkeypatch.setattr(Path, "is_file", lambda self: True)
+    monkeypatch.setattr(os.path, "isfile", lambda path: True)
     with pytest.raises(LedgerFileError):
         reserve(LedgerStore(tmp_path / "none"), 1)
     assert not list(tmp_path.iterdir())

@@ -17,7 +17,7 @@ MAY_TOUCH = {
     "schema": {"errors", "reading", "outputs", "visible"},  # reading: drafting only
     "reading": {"errors", "schema", "reading", "visible"},
     "criteria": {"errors"},
-    "privacy": {"errors", "privacy"},
+    "privacy": {"errors", "privacy", "visible"},
     "tables": {"errors", "schema", "reading", "criteria", "privacy", "tables"},
     "tree": {"errors", "schema", "reading"},
     "ensemble": {"errors", "schema", "reading", "tree"},

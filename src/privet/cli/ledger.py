@@ -46,10 +46,9 @@ def ledger(
         return
     if epsilon is not None or delta is not None or schema is not None:
         raise BudgetError("--epsilon, --delta and --schema go with --create")
-    store = LedgerStore(file)
-    # All is read and checked before anything is shown.
-    budget, table, draws = store.budget, store.table, store.draws
-    spent, left = store.spent, store.left
-    say(f"Ledger of {'an unnamed table' if table is None else quoted(table)}")
-    say_draws(draws, budget)
-    say(f"Total: {budget}; spent: {readable(spent, budget)}; left: {readable(left, budget)}")
+    # All is read and checked, at one moment, before anything is shown.
+    books = LedgerStore(file).books
+    say(f"Ledger of {'an unnamed table' if books.table is None else quoted(books.table)}")
+    say_draws(books.draws, books.budget)
+    spent, left = (readable(amount, books.budget) for amount in (books.spent, books.left))
+    say(f"Total: {books.budget}; spent: {spent}; left: {left}")

@@ -59,7 +59,7 @@ from privet.privacy.quantiles import (
     private_quantiles,
 )
 from privet.privacy.secure_sum import Seat, check_cryptography, fingerprint, open_sum
-from privet.privacy.store import Draw, LedgerStore, Reservation
+from privet.privacy.store import Books, Draw, LedgerStore, Reservation
 from privet.privacy.versions import read_entry
 from privet.privacy.words import mechanism_words, place_words, question_words
 
@@ -72,6 +72,7 @@ __all__ = [
     "SMALLEST_RATE",
     "Asked",
     "Ballot",
+    "Books",
     "Budget",
     "Coins",
     "Cost",

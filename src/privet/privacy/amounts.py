@@ -12,13 +12,12 @@ from fractions import Fraction
 
 from privet.privacy.budget import Amount
 
-#: Python writes and reads no longer whole numbers, so no file can have them.
-_MOST_DIGITS = 4_300
-#: Longer ones are rounded up when they are written.
+#: Amounts with more digits below the line are rounded up when they are written.
 _WRITTEN_DIGITS = 1_000
-_PATTERN = re.compile(rf"[0-9]{{1,{_MOST_DIGITS}}}(/[0-9]{{1,{_MOST_DIGITS}}})?", re.ASCII)
-#: Larger amounts than this would not fit into a double.
+#: Above the line there may be more, since amounts go up to 10^300, which a double can hold.
+_MOST_DIGITS = _WRITTEN_DIGITS + 300
 _LARGEST = Fraction(10**300)
+_PATTERN = re.compile(rf"[0-9]{{1,{_MOST_DIGITS}}}(/[0-9]{{1,{_WRITTEN_DIGITS}}})?", re.ASCII)
 
 
 def write_amount(amount: Amount) -> str:
@@ -34,7 +33,7 @@ def write_amount(amount: Amount) -> str:
 
 def read_amount(text: object) -> Fraction:
     """Return a finite amount that is not negative; anything else is a ValueError."""
-    if not isinstance(text, str) or len(text) > 2 * _MOST_DIGITS + 1:
+    if not isinstance(text, str) or len(text) > _MOST_DIGITS + 1 + _WRITTEN_DIGITS:
         raise ValueError("an amount is no fraction")
     if _PATTERN.fullmatch(text) is None:
         raise ValueError("an amount is no fraction")

@@ -13,8 +13,10 @@ public things only (names, amounts, times); in particular no fingerprint of the 
 let anyone test a guess of the table. Whose table it is, is told by its name and its columns.
 
 A file may be damaged, or made by somebody who means harm: limits first, then every field is checked
-(docs/formats.md), and whatever is wrong is a :class:`~privet.errors.LedgerFileError`. Files of
-version 1 are read as they are; the first transaction that writes brings them to version 2.
+(docs/formats.md), and whatever is wrong is a :class:`~privet.errors.LedgerFileError`. That goes for
+a journal beside it, too, by which SQLite undoes what a killed process left half done. Entries,
+which no amount depends on, are checked when they are read. Files of version 1 are read as they
+are; the first transaction that writes brings them to version 2.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ import math
 import os
 import secrets
 import sqlite3
+import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Context
@@ -39,6 +42,7 @@ from privet.privacy.budget import Amount, Budget, Cost
 from privet.privacy.entries import Asked, Entry, MechanismFacts, MechanismKind, Place, Question
 from privet.privacy.ledger import readable
 from privet.privacy.versions import read_entry
+from privet.visible import quoted
 
 _APPLICATION_ID = 0x50525654  # "PRVT"
 _VERSION = 2
@@ -58,15 +62,17 @@ _LAYOUT = {
 
 #: No ledger file, no value in it and no statement that made it is larger, in bytes.
 _MAX_BYTES, _MAX_VALUE, _MAX_STATEMENT = 1 << 28, 1 << 24, 1 << 16
-_MAX_DRAWS, _MAX_COLUMNS, _MAX_TEXT = 1_000_000, 1_000_000, 100_000
+_MAX_DRAWS, _MAX_COLUMNS, _MAX_TEXT = 100_000, 1_000_000, 100_000
 #: Longer texts are cut off, or refused, when they are written.
 _WRITTEN_TEXT = 1_000
 #: Times lie between the years 1970 and 9999.
 _LAST_SECOND = 253_402_300_799.0
 #: SQLite's journal stands beside the file, by this name; file systems limit a name's bytes.
 _JOURNAL, _MAX_NAME = "-journal", 255
-#: Sums of amounts with more bits below the line than this are rounded up to such a multiple.
-_SUM_BITS = 1 << 14
+#: How a journal begins. One that ends so names another file, which SQLite would delete.
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+#: Amounts, and sums of them, with more bits below the line are rounded up to so many.
+_AMOUNT_BITS, _SUM_BITS = 1 << 9, 1 << 11
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,22 @@ class Draw:
     def counted(self) -> Fraction:
         """What counts against the total: what was spent, or all that was reserved."""
         return self.reserved if self.spent is None else self.spent
+
+
+@dataclass(frozen=True)
+class Books:
+    """All that a ledger file says, as it was at one moment."""
+
+    budget: Budget
+    table: str | None
+    columns: tuple[str, ...]
+    draws: tuple[Draw, ...]
+    spent: Fraction
+
+    @property
+    def left(self) -> Amount:
+        """What is left for further fits, in the accountant's amounts."""
+        return self.budget.limit - self.spent
 
 
 @dataclass(frozen=True)
@@ -173,7 +195,7 @@ class LedgerStore:
             raise LedgerFileError(
                 f"{store.path} exists already; a table's budget is opened only once"
             ) from None
-        except (OSError, LedgerFileError) as error:
+        except (OSError, ValueError, LedgerFileError) as error:
             raise LedgerFileError(
                 f"cannot create the ledger file {store.path}: its folder must exist, be writable, "
                 "have room, and be on a file system with hard links. Nothing was made"
@@ -183,6 +205,14 @@ class LedgerStore:
                 with suppress(OSError):
                     store.path.with_name(name).unlink()
         return store
+
+    @property
+    def books(self) -> Books:
+        """All that the file says, from one look at it: what belongs together fits together."""
+        with self._reading() as (connection, opening):
+            draws = tuple(_draws(connection, opening))
+            spent = _spent(draws, opening)
+            return Books(opening.budget, opening.table, opening.columns, draws, spent)
 
     @property
     def budget(self) -> Budget:
@@ -212,13 +242,14 @@ class LedgerStore:
     def spent(self) -> Fraction:
         """What counts as spent so far, in the accountant's amounts."""
         with self._reading() as (connection, opening):
-            return _spent(connection, opening)
+            return _spent(_draws(connection, opening, with_entries=False), opening)
 
     @property
     def left(self) -> Amount:
         """What is left for further fits, in the accountant's amounts."""
         with self._reading() as (connection, opening):
-            return opening.budget.limit - _spent(connection, opening)
+            spent = _spent(_draws(connection, opening, with_entries=False), opening)
+            return opening.budget.limit - spent
 
     def reserve(
         self,
@@ -235,13 +266,20 @@ class LedgerStore:
         BudgetExceeded
             If less is left than is asked for.
         LedgerFileError
-            If the file belongs to another table.
+            If the file belongs to another table, or is full.
         """
         with self._writing() as (connection, opening):
             self._check_table(opening, columns, table)
             total = opening.budget
             asked = total.amount(_worst_cost(budget))
-            left = total.limit - _spent(connection, opening)
+            draws = list(_draws(connection, opening, with_entries=False))
+            if len(draws) >= _MAX_DRAWS:
+                raise LedgerFileError(
+                    f"{self.path} has {_MAX_DRAWS} draws, and no ledger file holds more. Nothing "
+                    "was computed and nothing was spent; its owner may open a new file with what "
+                    "is left, and use this one no more"
+                )
+            left = total.limit - _spent(draws, opening)
             # What is written may be rounded up, and must be left all the same.
             if asked > left or read_amount(write_amount(asked)) > left:
                 raise BudgetExceeded(
@@ -278,14 +316,14 @@ class LedgerStore:
     def _check_table(self, opening: _Opening, columns: Sequence[str], table: str | None) -> None:
         if opening.table is not None and table is not None and opening.table != table:
             raise LedgerFileError(
-                f"{self.path} is the ledger of table {opening.table!r}, not of {table!r}; use that "
-                "table's own ledger file"
+                f"{self.path} is the ledger of table {quoted(opening.table)}, not of "
+                f"{quoted(table)}; use that table's own ledger file"
             )
         strange = sorted(set(columns) - set(opening.columns))
         if strange:
             raise LedgerFileError(
-                f"{self.path} is the ledger of another table: it has no column {strange[0]!r}; use "
-                "this table's own ledger file"
+                f"{self.path} is the ledger of another table: it has no column "
+                f"{quoted(strange[0])}; use this table's own ledger file"
             )
 
     @contextmanager
@@ -319,10 +357,10 @@ class LedgerStore:
 
     def _check_file(self) -> None:
         """Look at the outside of the file before SQLite opens it."""
-        if not self.path.is_file():
+        if not os.path.isfile(self.path):  # noqa: PTH113 - Path.is_file raises for some names
             raise LedgerFileError(
-                f"there is no ledger file {self.path}; its owner opens one with "
-                "`privet ledger FILE --create --epsilon TOTAL --schema SCHEMA`"
+                f"there is no ledger file {self.path}, or none that you may reach; its owner opens "
+                "one with `privet ledger FILE --create --epsilon TOTAL --schema SCHEMA`"
             )
         try:
             with self.path.open("rb") as file:
@@ -345,6 +383,49 @@ class LedgerStore:
             and int.from_bytes(head[103:105]) == len(_LAYOUT)
         ):
             raise LedgerFileError(f"{self.path} is not a ledger file, or it is damaged")
+        self._check_companions()
+
+    def _check_companions(self) -> None:
+        """Look at the files beside the ledger that SQLite would use by their names.
+
+        A journal is played back, which is right after a killed process. But a journal that somebody
+        made can name a file for SQLite to delete, or make the ledger fill the disk. Ours never
+        names one, since a ledger is never attached to another database. It may come and go at any
+        time, while another process draws.
+        """
+        real = os.path.realpath(self.path)  # beside that one SQLite looks for them
+        for other in (real + "-wal", real + "-shm"):
+            if os.path.lexists(other):
+                raise LedgerFileError(
+                    f"there is a file {other}, which Privet never makes; do not use a ledger file "
+                    "that came with one, and ask its owner for the ledger file alone"
+                )
+        journal = real + _JOURNAL
+        try:
+            if not stat.S_ISREG(os.lstat(journal).st_mode):
+                _strange_journal(journal)
+            # No pipe that was put there in between can stop us, and no link is followed.
+            handle = os.open(journal, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+            try:
+                size = os.fstat(handle).st_size
+                head = os.pread(handle, 28, 0)
+                tail = os.pread(handle, 8, max(size - 8, 0))
+            finally:
+                os.close(handle)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise LedgerFileError(
+                f"cannot read the journal {journal} of a draw that was broken off; whoever may "
+                "write the ledger file must look at it first"
+            ) from error
+        pages, page = int.from_bytes(head[16:20]), int.from_bytes(head[24:28])
+        if (
+            (size >= 16 and tail == _JOURNAL_MAGIC)
+            or size > 2 * _MAX_BYTES
+            or (head.startswith(_JOURNAL_MAGIC) and pages * (page or 1 << 16) > _MAX_BYTES)
+        ):
+            _strange_journal(journal)
 
     def _check_opening(self, connection: sqlite3.Connection) -> _Opening:
         """Check that the file has our tables and nothing else, and read whose books these are."""
@@ -369,7 +450,7 @@ class LedgerStore:
         try:
             # By URI, since `mode=rw` never makes a file and ":memory:" is a file like any other.
             connection = sqlite3.connect(
-                f"{self.path.as_uri()}?mode=rw",
+                f"{Path(os.path.realpath(self.path)).as_uri()}?mode=rw",
                 uri=True,
                 timeout=_WAIT_SECONDS,
                 isolation_level=None,
@@ -381,14 +462,56 @@ class LedgerStore:
             connection.execute("PRAGMA cell_size_check = ON")
             connection.execute("PRAGMA synchronous = EXTRA")
             yield connection
+        except _DamageError as error:
+            raise LedgerFileError(
+                f"the ledger file {self.path} is damaged: {error}; {_COPY}"
+            ) from None
         except (sqlite3.Error, UnicodeError) as error:  # messages may quote bytes that are no text
             raise LedgerFileError(
-                f"cannot use {self.path} as a ledger file: it is damaged, locked for too long, or "
-                "no ledger file at all"
+                f"cannot use {self.path} as a ledger file: {_cause(error)}"
             ) from error
         finally:
             if connection is not None:
                 connection.close()
+
+
+#: What to do about a damaged file.
+_COPY = (
+    "put a copy in its place that is whole and up to date; an older copy forgets what was spent "
+    "since it was made"
+)
+
+#: What SQLite's kinds of errors mean for a ledger file, and what to do.
+_CAUSES = {
+    (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED): (
+        "another process has it locked for too long; try again when that process is done"
+    ),
+    (sqlite3.SQLITE_FULL,): "the disk is full; make room and try again",
+    (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM): (
+        "it cannot be written; make the file and its folder writable for you"
+    ),
+    (sqlite3.SQLITE_CANTOPEN,): (
+        "it, or the journal beside it, cannot be opened; make the file and its folder readable and "
+        "writable for you"
+    ),
+    (sqlite3.SQLITE_IOERR,): (
+        "the system failed to read or write it; look for a limit on the size of files, no room, or "
+        "a broken disk, and try again"
+    ),
+}
+
+
+def _cause(error: Exception) -> str:
+    """Say what is behind an error of SQLite, of whose code the last byte tells the kind."""
+    kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+    for kinds, cause in _CAUSES.items():
+        if kind in kinds:
+            return cause
+    return f"it is damaged, or no ledger file at all; if it is damaged, {_COPY}"
+
+
+class _DamageError(Exception):
+    """What is wrong in a file; whoever has the file open says which one it is."""
 
 
 @dataclass(frozen=True)
@@ -492,16 +615,26 @@ def _draws(
         yield draw
 
 
-def _spent(connection: sqlite3.Connection, opening: _Opening) -> Fraction:
-    """Return what all draws count: exactly, unless that takes an absurd number of digits."""
-    total = Fraction(0)
-    for draw in _draws(connection, opening, with_entries=False):
-        total += draw.counted
-        if total.denominator.bit_length() > _SUM_BITS:
-            total = Fraction(math.ceil(total * 2**_SUM_BITS), 2**_SUM_BITS)
-    if total > opening.budget.limit:
+def _spent(draws: Iterable[Draw], opening: _Opening) -> Fraction:
+    """Return what all draws count: exactly, or a little more if that takes absurdly many digits."""
+    total = slack = Fraction(0)
+    for draw in draws:
+        amount = _rounded_up(draw.counted, _AMOUNT_BITS)
+        exact = total + amount
+        total = _rounded_up(exact, _SUM_BITS)
+        if amount != draw.counted or total != exact:
+            slack += Fraction(2, 2**_AMOUNT_BITS)
+    if total - slack > opening.budget.limit:
         _damaged("more was spent than there is")
-    return total
+    # What rounding alone has added cannot have been spent.
+    return min(total, Fraction(opening.budget.limit))
+
+
+def _rounded_up(amount: Fraction, bits: int) -> Fraction:
+    """Return an amount, or a little more if it has more bits below the line than that."""
+    if amount.denominator.bit_length() <= bits + 1:
+        return amount
+    return Fraction(math.ceil(amount * 2**bits), 2**bits)
 
 
 def _upgrade(connection: sqlite3.Connection, opening: _Opening) -> _Opening:
@@ -536,8 +669,13 @@ def _entries_text(entries: Sequence[Entry], spent: Cost) -> str:
 
 
 def _damaged(how: str) -> NoReturn:
+    raise _DamageError(how)
+
+
+def _strange_journal(path: str) -> NoReturn:
     raise LedgerFileError(
-        f"the ledger file is damaged: {how}; put a copy in its place that is whole, and up to date"
+        f"{path} is not a journal that Privet made, and using the ledger file with it could do "
+        "harm; never take a ledger file together with a journal from somebody else"
     )
 
 
