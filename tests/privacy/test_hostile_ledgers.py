@@ -259,6 +259,15 @@ def test_what_a_broken_off_draw_may_leave_is_no_obstacle(gift, content):
     assert not beside(gift, "-journal").exists()
 
 
+@pytest.mark.parametrize("end", ["-journal", "-wal", "-shm"])
+def test_new_books_do_not_begin_with_what_is_left_of_others(tmp_path, end):
+    """A journal of books that were deleted would be played back into the new ones."""
+    left = tmp_path / f"new.ledger{end}"
+    left.write_bytes(b"")
+    assert "is left of another one" in refusal(lambda: create(tmp_path / "new.ledger"))
+    assert list(tmp_path.iterdir()) == [left]
+
+
 def test_a_journal_that_vanishes_while_it_is_looked_at(gift, monkeypatch):
     journal, lstat = beside(gift, "-journal"), os.lstat
     journal.write_bytes(journal_of(gift))

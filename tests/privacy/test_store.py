@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -79,6 +80,39 @@ def test_processes_that_race_never_overdraw(store):
     assert lines.count("refused") == 24
     assert store.spent == 1
     assert store.left == 0
+
+
+LOCK = """
+import sqlite3, sys
+sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None).execute("BEGIN IMMEDIATE")
+"""
+
+
+def test_threads_that_look_do_not_take_a_lock_away(store):
+    """POSIX takes all locks of a process on a file away when any part of it closes that file."""
+
+    def another_process_gets_the_lock():
+        got = subprocess.run([sys.executable, "-c", LOCK, store.path], capture_output=True)
+        assert got.returncode == 0 or b"database is locked" in got.stderr
+        return got.returncode == 0
+
+    found = []
+    looking = threading.Thread(target=lambda: found.append(store.left))
+    with store._writing() as (connection, _):
+        looking.start()
+        looking.join(0.3)
+        assert not another_process_gets_the_lock()
+        connection.execute("UPDATE opening SET epsilon = '7'")
+    looking.join()
+    assert found == [7]
+    assert another_process_gets_the_lock()
+
+
+def test_a_thread_that_never_ends_its_turn_stops_nobody_for_ever(store, monkeypatch):
+    monkeypatch.setattr("privet.privacy.store._WAIT_SECONDS", 0.01)
+    with store._writing(), pytest.raises(LedgerFileError, match="another thread has it locked"):
+        _ = store.left
+    assert store.left == 1
 
 
 # Killed processes --------------------------------------------------------------------------------

@@ -8,7 +8,9 @@ stays spent in full. So at any moment, whatever is killed:
     what all answers that ever left cost  <=  what the file says is spent  <=  the total
 
 SQLite does the locking and the durability: ``BEGIN IMMEDIATE`` makes check-and-write atomic between
-processes, ``synchronous=EXTRA`` makes a commit survive a crash of the machine. The file holds
+processes, ``synchronous=EXTRA`` makes a commit survive a crash of the machine. The threads of one
+process take turns, since POSIX takes a process's locks on a file away as soon as any part of it
+closes that file, as our own look at its first bytes does. The file holds
 public things only (names, amounts, times); in particular no fingerprint of the data, which would
 let anyone test a guess of the table. Whose table it is, is told by its name and its columns.
 
@@ -27,6 +29,7 @@ import os
 import secrets
 import sqlite3
 import stat
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -69,10 +72,17 @@ _WRITTEN_TEXT = 1_000
 _LAST_SECOND = 253_402_300_799.0
 #: SQLite's journal stands beside the file, by this name; file systems limit a name's bytes.
 _JOURNAL, _MAX_NAME = "-journal", 255
+#: All names by which SQLite finds a part of a database beside it.
+_COMPANIONS = (_JOURNAL, "-wal", "-shm")
 #: How a journal begins. One that ends so names another file, which SQLite would delete.
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 #: Amounts, and sums of them, with more bits below the line are rounded up to so many.
 _AMOUNT_BITS, _SUM_BITS = 1 << 9, 1 << 11
+
+
+#: For each file, the turns of this process's threads; a process that is forked starts anew.
+_TURNS: dict[str, threading.Lock] = {}
+os.register_at_fork(after_in_child=_TURNS.clear)
 
 
 @dataclass(frozen=True)
@@ -177,6 +187,12 @@ class LedgerStore:
             raise LedgerFileError(
                 f"{store.path} exists already; a table's budget is opened only once"
             )
+        for end in _COMPANIONS:
+            if os.path.lexists(f"{store.path}{end}"):  # SQLite would take it for a part of ours
+                raise LedgerFileError(
+                    f"cannot create the ledger file: {store.path}{end} is left of another one; if "
+                    "that one is no longer needed, delete it, or choose another name"
+                )
         # All or nothing: made under another name, and only when it is whole and on the disk does
         # it get its own. A link, unlike renaming, never takes the place of a file.
         unfinished = cls(store.path.with_name(f".privet-{secrets.token_hex(8)}"))
@@ -329,8 +345,7 @@ class LedgerStore:
     @contextmanager
     def _reading(self) -> Iterator[tuple[sqlite3.Connection, _Opening]]:
         """Open an existing ledger file for one look at it; the file stays as it is."""
-        self._check_file()
-        with self._connection() as connection:
+        with self._turn(), self._connection() as connection:
             connection.execute("BEGIN")
             yield connection, self._check_opening(connection)
 
@@ -341,8 +356,7 @@ class LedgerStore:
         Whatever is raised, nothing is changed. An older file is brought to this version by the same
         transaction that first writes something.
         """
-        self._check_file()
-        with self._connection() as connection:
+        with self._turn(), self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             opening = self._check_opening(connection)
             try:
@@ -355,13 +369,28 @@ class LedgerStore:
                 raise
             connection.execute("COMMIT")
 
-    def _check_file(self) -> None:
-        """Look at the outside of the file before SQLite opens it."""
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Look at the file from outside, and keep other threads from it until all is done."""
         if not os.path.isfile(self.path):  # noqa: PTH113 - Path.is_file raises for some names
             raise LedgerFileError(
                 f"there is no ledger file {self.path}, or none that you may reach; its owner opens "
                 "one with `privet ledger FILE --create --epsilon TOTAL --schema SCHEMA`"
             )
+        turn = _TURNS.setdefault(os.path.realpath(self.path), threading.Lock())
+        if not turn.acquire(timeout=_WAIT_SECONDS):
+            raise LedgerFileError(
+                f"cannot use {self.path} as a ledger file: another thread has it locked for too "
+                "long; try again when that thread is done"
+            )
+        try:
+            self._check_file()
+            yield
+        finally:
+            turn.release()
+
+    def _check_file(self) -> None:
+        """Look at the outside of the file before SQLite opens it."""
         try:
             with self.path.open("rb") as file:
                 head = file.read(108)
@@ -394,11 +423,11 @@ class LedgerStore:
         time, while another process draws.
         """
         real = os.path.realpath(self.path)  # beside that one SQLite looks for them
-        for other in (real + "-wal", real + "-shm"):
-            if os.path.lexists(other):
+        for end in _COMPANIONS:
+            if end != _JOURNAL and os.path.lexists(real + end):
                 raise LedgerFileError(
-                    f"there is a file {other}, which Privet never makes; do not use a ledger file "
-                    "that came with one, and ask its owner for the ledger file alone"
+                    f"there is a file {real + end}, which Privet never makes; do not use a ledger "
+                    "file that came with one, and ask its owner for the ledger file alone"
                 )
         journal = real + _JOURNAL
         try:
