@@ -396,7 +396,9 @@ class LedgerStore:
                 head = file.read(108)
                 size = os.fstat(file.fileno()).st_size
         except OSError as error:
-            raise LedgerFileError(f"cannot read the ledger file {self.path}") from error
+            raise LedgerFileError(
+                f"cannot read the ledger file {self.path}; make it readable and writable for you"
+            ) from error
         if size > _MAX_BYTES:
             raise LedgerFileError(
                 f"{self.path} is larger than any ledger file: at most {_MAX_BYTES >> 20} MiB"
