@@ -167,10 +167,10 @@ def report(lines: list[dict[str, Any]], out: Path) -> None:
         "# Reading CSV files\n\n"
         "`python benchmarks/reading.py` and, for the lines before, `python benchmarks/reading.py "
         "--label start --against CHECKOUT` (the slow kinds with `--runs 1`, those of today but the "
-        f"first with `--runs 2`), {machine()}; {versions('pyarrow')}.\n\nSeconds are the best of all runs; the ratio is "
-        "the median over runs, in each of which both read the same file. pyarrow gives up on "
-        "files with a record too short; what it makes of the others is not the same: "
-        "docs/reading.md.\n\n" + table(head, shown)
+        f"first with `--runs 2`), {machine()}; {versions('pyarrow')}.\n\nSeconds are the best of "
+        "all runs; the ratio is the median over runs, in each of which both read the same file. "
+        "pyarrow gives up on files with a record too short; what it makes of the others is not the "
+        "same: docs/reading.md.\n\n" + table(head, shown)
     )
     (out / "reading.md").write_text(text)
     _plot(lines, out / "reading.png")

@@ -82,7 +82,8 @@ _AMOUNT_BITS, _SUM_BITS = 1 << 9, 1 << 11
 
 #: For each file, the turns of this process's threads; a process that is forked starts anew.
 _TURNS: dict[str, threading.Lock] = {}
-os.register_at_fork(after_in_child=_TURNS.clear)
+if hasattr(os, "register_at_fork"):  # where processes can fork
+    os.register_at_fork(after_in_child=_TURNS.clear)
 
 
 @dataclass(frozen=True)
