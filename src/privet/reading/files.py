@@ -9,16 +9,19 @@ from math import isnan
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 
 from privet.errors import ColumnTypeWarning, DataError
 from privet.reading.csv import MISSING, CsvFile, Dialect
 from privet.reading.values import number_of_text
-from privet.schema import Numeric, Schema, all_numbers
+from privet.schema import LONGEST_TEXT, Numeric, Schema, all_numbers
 from privet.visible import quoted
 
 #: Separators that a hint may name.
 _SEPARATORS = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'"}
+#: No category has more bytes.
+_LONGEST_BYTES = 4 * LONGEST_TEXT
 _TRUTH = {"true": True, "false": False}
 
 
@@ -88,8 +91,22 @@ def _read_csv(
     numeric = [] if schema is None else [name for name in chosen if _of_numbers(schema, name)]
     types = {name: pa.float64() if name in numeric else pa.string() for name in chosen}
     empty = pa.schema(list(types.items())).empty_table()
-    table = pa.concat_tables([empty, *file.blocks(chosen, numeric)])
+    table = pa.concat_tables([empty, *map(_without_long, file.blocks(chosen, numeric))])
     return _with_types(table, dialect.decimal) if schema is None else table
+
+
+def _without_long(table: pa.Table) -> pa.Table:
+    """Make texts missing that are too long for any category, as which they are unknown.
+
+    So that a small packed file cannot fill the memory with them.
+    """
+    for place, column in enumerate(table.columns):
+        if pa.types.is_string(column.type):
+            is_long = pc.greater(pc.binary_length(column), _LONGEST_BYTES)
+            if pc.any(is_long).as_py():
+                kept = pc.if_else(is_long, pa.scalar(None, column.type), column)
+                table = table.set_column(place, table.column_names[place], kept)
+    return table
 
 
 def _read_parquet(path: Path, columns: list[str] | None) -> pa.Table:
