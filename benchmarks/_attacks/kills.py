@@ -271,6 +271,14 @@ class Victims:
             shown = command("ledger", self.place.ledger)
             if shown.code != 0:
                 self.wrong.append(f"privet ledger: {shown}")
+        # Models first: others are still at work, and whatever is there now must be paid for by now.
+        cards: dict[Path, Any] = {}
+        for _, out, _ in self.books:
+            if out.exists():
+                try:
+                    cards[out] = load(out).privacy
+                except PrivetError:
+                    cards[out] = None
         try:
             store = LedgerStore(self.place.ledger)
             draws, total = store.draws, float(store.budget.limit)
@@ -286,10 +294,9 @@ class Victims:
             if counted < charged * (1 - 1e-9):
                 self.wrong.append("an answer could have left unpaid")
             state = "nothing was reserved" if counted == 0 else "reserved, no model"
-            if out.exists():
-                try:
-                    card = load(out).privacy
-                except PrivetError:
+            if out in cards:
+                card = cards[out]
+                if card is None:
                     self.wrong.append("a broken model is at --out")
                     continue
                 if card.requested_epsilon != 0.25:  # it is not the one from before
