@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from privet.tables import Cells, PrivateTable
     from privet.tree import Tree
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Names are loaded on first use: scikit-learn alone takes a second, and `privet --help` needs none.
 _HOME = {
