@@ -301,6 +301,15 @@ def test_a_field_may_be_long(folder):
     assert [len(record[1]) for record in found] == [LONGEST_TEXT, 1]
 
 
+def test_long_fields_stand_beside_records_that_are_not_well_formed(folder):
+    long = b"z" * 100_000
+    data = b"0.5," + long + b",yes\nbad\n1,a,no\n" + b"1,b," + long + b"\n2\n"
+    blank = (None, None, None)
+    assert read(folder, data) == [
+        (0.5, None, "yes"), blank, (1.0, "a", "no"), (1.0, "b", None), blank
+    ]  # fmt: skip
+
+
 def test_the_work_is_linear_in_unbalanced_quotes(folder, monkeypatch):
     monkeypatch.setattr(reader, "_BLOCK", 1 << 12)
     for line in (b'a,b,"\n', b'"\n', b'1,"a\n', b'"""\n', b'a,"b","\n'):

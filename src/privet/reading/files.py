@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from math import isnan
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
@@ -102,9 +103,12 @@ def _without_long(table: pa.Table) -> pa.Table:
     """
     for place, column in enumerate(table.columns):
         if pa.types.is_string(column.type):
-            is_long = pc.greater(pc.binary_length(column), _LONGEST_BYTES)
+            is_long = pc.greater(pc.binary_length(column), _LONGEST_BYTES).fill_null(False)
             if pc.any(is_long).as_py():
-                kept = pc.if_else(is_long, pa.scalar(None, column.type), column)
+                # Not by if_else, which keeps room for what it leaves out.
+                mask = is_long.to_numpy()
+                places = pa.array(np.cumsum(~mask) - 1, mask=mask)
+                kept = column.filter(pc.invert(is_long)).take(places)
                 table = table.set_column(place, table.column_names[place], kept)
     return table
 
