@@ -1,6 +1,6 @@
 """What deep and wide models cost: reading, predicting, and every form of export.
 
-``python benchmarks/exports.py`` prints a table of processor seconds, memory and characters. Each
+``python benchmarks/exports.py`` writes ``exports.csv`` and ``exports.md`` to ``results/``. Each
 number comes from a process of its own, which may take 8 GB and five minutes of processor time. To
 measure another version, set ``PYTHONPATH`` to its ``src``.
 """
@@ -8,6 +8,7 @@ measure another version, set ``PYTHONPATH`` to its ``src``.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import random
 import resource
@@ -18,7 +19,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from _report import table
+from _report import command, machine, table
 
 from privet import export, load
 from privet.model import Model, PrivacyCard
@@ -30,6 +31,7 @@ FORMS = ("text", "dot", "svg", "sql", "python", "json")
 JOBS = (*FORMS, "load", "predict")
 MODELS = ("chain 1000", "chain 5000", "chain 20000", "wide 65536")
 ROWS = 10_000
+RESULTS = Path(__file__).parent / "results"
 MOST_MEMORY = 8 << 30
 MOST_SECONDS = 300
 
@@ -64,6 +66,7 @@ def model_of(name: str) -> Model:
             **dict.fromkeys(("delta", "requested_delta"), 0.0),
             **{"adjacency": "add or remove one record", "accountant": "pure", "private": True},
             **dict.fromkeys(("warnings", "notes", "entries"), ()),
+            **{"rows_declared": False, "seeded": False, "protocol": None},
         }
     )
     return Model(tree, card, "tree")
@@ -117,9 +120,19 @@ def main() -> None:
                 text=True,
                 check=False,
             )
+            if not done.stdout and done.returncode >= 0:  # it was not stopped for its time
+                raise RuntimeError(done.stderr)
             cells.append(json.loads(done.stdout) if done.stdout else "more than five minutes")
         lines.append([job, *cells])
-    print(table(["", *MODELS], lines))
+        print(lines[-1], flush=True)
+    head = ["", *MODELS]
+    with (RESULTS / "exports.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([head, *lines])
+    text = (
+        f"# Exports of deep and wide models\n\n`{command()}`, {machine()}. Seconds of the "
+        "processor, memory beyond what the model takes, and millions of characters.\n\n"
+    )
+    (RESULTS / "exports.md").write_text(text + table(head, lines))
 
 
 if __name__ == "__main__":
