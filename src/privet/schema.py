@@ -275,6 +275,13 @@ class Schema:
         """The names of the features, in order."""
         return tuple(self.features)
 
+    def of_numbers(self, name: str) -> bool:
+        """Tell whether values of a feature, or of the target, are compared as numbers."""
+        if name == self.target:
+            return self.classes is None or all_numbers(self.classes)
+        feature = self.features[name]
+        return isinstance(feature, Numeric) or all_numbers(feature.values)
+
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The number of codes of every feature, extra bins included."""

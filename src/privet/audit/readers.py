@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from privet.audit import hostile
 from privet.errors import AuditError
 from privet.reading import Columns, check_types, column_of, feature_matrix, read_table
-from privet.schema import Categorical, Numeric, Schema, all_numbers
+from privet.schema import Categorical, Numeric, Schema
 
 #: What a reader returns: one row per record, one column per feature and one for the target.
 Read = NDArray[np.float64]
@@ -183,7 +183,7 @@ def _of_columns(
         cells = [_cells(row, schema) for row in rows]
         columns = {}
         for place, name in enumerate([*schema.names, schema.target]):
-            kind = types[0] if _of_numbers(schema, name) else types[1]
+            kind = types[0] if schema.of_numbers(name) else types[1]
             columns[name] = make(kind, [row[place] for row in cells])
         return Container(join(columns))
 
@@ -334,13 +334,6 @@ def _cast(value: Any, kind: str) -> Any:
             if found.is_finite() and abs(found) < 10**20:
                 return round(found, 10)
     raise CannotCarry("it is of another type")
-
-
-def _of_numbers(schema: Schema, name: str) -> bool:
-    if name == schema.target:
-        return schema.classes is None or all_numbers(schema.classes)
-    feature = schema.features[name]
-    return isinstance(feature, Numeric) or all_numbers(feature.values)
 
 
 # The audit

@@ -560,11 +560,9 @@ def check_types(columns: Columns, target: Column, schema: Schema) -> None:
     Looks at declared types only: neither an error nor a warning depends on a value.
     """
     types = columns.without_rows()
-    for name, feature in schema.features.items():
-        of_numbers = isinstance(feature, Numeric) or all_numbers(feature.values)
-        _warn_of_text(types.column(name), name, of_numbers=of_numbers)
-    of_numbers = schema.classes is None or all_numbers(schema.classes)
-    _warn_of_text(target, schema.target, of_numbers=of_numbers)
+    for name in schema.names:
+        _warn_of_text(types.column(name), name, of_numbers=schema.of_numbers(name))
+    _warn_of_text(target, schema.target, of_numbers=schema.of_numbers(schema.target))
 
 
 def _warn_of_text(column: Column, name: str, *, of_numbers: bool) -> None:

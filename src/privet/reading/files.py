@@ -16,7 +16,7 @@ import pyarrow.parquet
 from privet.errors import ColumnTypeWarning, DataError
 from privet.reading.csv import MISSING, CsvFile, Dialect
 from privet.reading.values import number_of_text
-from privet.schema import LONGEST_TEXT, Numeric, Schema, all_numbers
+from privet.schema import LONGEST_TEXT, Schema
 from privet.visible import quoted
 
 #: Separators that a hint may name.
@@ -89,7 +89,7 @@ def _read_csv(
     file = CsvFile(path, dialect)
     _check_names(path, file.names, columns, dialect)
     chosen = list(file.names) if columns is None else columns
-    numeric = [] if schema is None else [name for name in chosen if _of_numbers(schema, name)]
+    numeric = [] if schema is None else [name for name in chosen if schema.of_numbers(name)]
     types = {name: pa.float64() if name in numeric else pa.string() for name in chosen}
     empty = pa.schema(list(types.items())).empty_table()
     table = pa.concat_tables([empty, *map(_without_long, file.blocks(chosen, numeric))])
@@ -126,14 +126,6 @@ def _read_parquet(path: Path, columns: list[str] | None) -> pa.Table:
         except Exception:
             readable = False
     raise DataError(f"cannot read {path}: it is damaged, or no Parquet file")
-
-
-def _of_numbers(schema: Schema, name: str) -> bool:
-    """Tell whether the schema compares a column's values as numbers."""
-    if name == schema.target:
-        return schema.classes is None or all_numbers(schema.classes)
-    feature = schema.features[name]
-    return isinstance(feature, Numeric) or all_numbers(feature.values)
 
 
 def _check_names(
