@@ -21,11 +21,11 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ import tomli_w
 from numpy.typing import NDArray
 
 from privet.errors import SchemaError
+from privet.grids import COARSE, fine_grid, landmarks, thin
 from privet.outputs import OutputFile
 from privet.visible import quoted
 
@@ -44,6 +45,9 @@ Value = str | int | float | bool
 DEFAULT_BINS = 10
 #: Codes are held in at most 16 bits, and one code is the extra bin.
 MAX_BINS = 65_535
+
+#: A numeric feature may be cut at so many points: one fewer than there are codes without missing.
+MAX_CUTS = MAX_BINS - 1
 
 #: Names, categories, classes and the table's name have at most this many characters.
 LONGEST_TEXT = 4096
@@ -136,6 +140,50 @@ class Numeric:
         return self.low + (self.high - self.low) * steps
 
     @property
+    def grid(self) -> NDArray[np.float64]:
+        """Every point at which a learner may cut the feature, in order: all of them are public.
+
+        They are the feature's own :attr:`cuts`, the landmarks of its range (4096 even steps, and
+        halvings: :func:`privet.grids.landmarks`), and a fine grid of about 65,000 points
+        (:func:`privet.grids.fine_grid`). All lie strictly between the bounds.
+
+        There are at most 65,534, so that intervals and missing values have codes of 16 bits. That
+        matters with more than about 550 bins: the own cuts are kept, then the landmarks, then the
+        rest of the fine grid, as far as there is room. Where there is no room for all of the
+        landmarks, or of the rest, they are thinned evenly: of m points with room for r, point j
+        (from 0) stays if ``(j + 1) * r // m > j * r // m``.
+        """
+        return _grid(self)
+
+    @property
+    def fine(self) -> NDArray[np.float64]:
+        """The points of the fine grid that are on :attr:`grid`, for quantiles: all, if few bins."""
+        return _fine(self)
+
+    @property
+    def coarse(self) -> NDArray[np.float64]:
+        """Every 64th point of :attr:`fine`: about a thousand."""
+        return self.fine[COARSE // 2 :: COARSE]
+
+    def nearest(self, points: Iterable[float]) -> tuple[float, ...]:
+        """Return the points of :attr:`grid` that are nearest to some wanted cuts.
+
+        In order, each once; halfway between two, the lower one.
+
+        Examples
+        --------
+        >>> Numeric(0, 1).nearest([0.5, 0.25, 0.2500001])
+        (0.25, 0.5)
+        """
+        grid = self.grid
+        if not len(grid):
+            return ()
+        wanted = np.clip(np.array([*points], dtype=np.float64), self.low, self.high)
+        above = np.clip(np.searchsorted(grid, wanted), 1, max(1, len(grid) - 1))
+        left, right = grid[above - 1], grid[np.minimum(above, len(grid) - 1)]
+        return tuple(np.unique(np.where(right - wanted < wanted - left, right, left)).tolist())
+
+    @property
     def size(self) -> int:
         """The number of codes: the bins and the extra bin for missing values, which is last."""
         return self.bins + 1
@@ -148,6 +196,25 @@ class Numeric:
         else:
             plain["edges"] = list(self.edges)
         return plain
+
+
+# Shared by equal features, of which tables can have thousands, and soon forgotten: half a megabyte
+# each.
+@lru_cache(maxsize=64)
+def _grid(feature: Numeric) -> NDArray[np.float64]:
+    grid = feature.cuts
+    for points in (landmarks(feature.low, feature.high), fine_grid(feature.low, feature.high)):
+        more = np.setdiff1d(points, grid, assume_unique=True)
+        grid = np.union1d(grid, thin(more, MAX_CUTS - len(grid)))
+    grid.setflags(write=False)
+    return grid
+
+
+@lru_cache(maxsize=64)
+def _fine(feature: Numeric) -> NDArray[np.float64]:
+    fine = np.intersect1d(fine_grid(feature.low, feature.high), feature.grid, assume_unique=True)
+    fine.setflags(write=False)
+    return fine
 
 
 @dataclass(frozen=True)

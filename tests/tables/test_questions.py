@@ -13,7 +13,8 @@ from scipy import stats
 from privet import Budget, BudgetExceeded, Categorical, Numeric, PrivateTable, Schema
 from privet.criteria import Gini, Max
 from privet.errors import BudgetError, SchemaError
-from privet.privacy import SeededNoise, fine_grid
+from privet.grids import fine_grid
+from privet.privacy import SeededNoise
 from privet.tables import Multiway, Split
 
 ALARM = 1e-6

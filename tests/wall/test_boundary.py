@@ -14,10 +14,11 @@ MAY_TOUCH = {
     "errors": set(),
     "outputs": {"errors"},
     "visible": set(),
-    "schema": {"errors", "reading", "outputs", "visible"},  # reading: drafting only
+    "grids": set(),
+    "schema": {"errors", "grids", "reading", "outputs", "visible"},  # reading: drafting only
     "reading": {"errors", "schema", "reading", "visible"},
     "criteria": {"errors"},
-    "privacy": {"errors", "privacy", "visible"},
+    "privacy": {"errors", "grids", "privacy", "visible"},
     "tables": {"errors", "schema", "reading", "criteria", "privacy", "tables"},
     "tree": {"errors", "schema", "reading"},
     "ensemble": {"errors", "schema", "reading", "tree"},

@@ -78,7 +78,7 @@ def scale_cuts(feature: Numeric, grid: int, halvings: int = HALVINGS) -> tuple[f
     """Return cuts at several scales: even steps, halvings towards the ends and towards zero."""
     low, high = feature.low, feature.high
     width = high - low
-    points = {low + width * i / grid for i in range(1, grid)}
+    points = {low + width * (i / grid) for i in range(1, grid)}
     points |= {low + width * 2.0**-k for k in range(1, halvings + 1)}
     least = 2.0 ** -(halvings + 10)
     points.add(low + width * least)  # "above the lower bound"

@@ -53,8 +53,6 @@ from privet.privacy.polya import SMALLEST_RATE, draw_polya, draw_shares
 from privet.privacy.quantiles import (
     JointQuantiles,
     Quantiles,
-    coarse_grid,
-    fine_grid,
     grid_counts,
     private_quantiles,
 )
@@ -109,12 +107,10 @@ __all__ = [
     "as_float",
     "check_cryptography",
     "check_range",
-    "coarse_grid",
     "deal",
     "draw_polya",
     "draw_shares",
     "exact",
-    "fine_grid",
     "fingerprint",
     "grid_counts",
     "has_room",

@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import BudgetError, DataError
+from privet.grids import coarse_grid, fine_grid
 from privet.privacy.budget import Amount, Cost, exact
 from privet.privacy.entries import MechanismFacts, MechanismKind
 from privet.privacy.log_weights import choose
 from privet.privacy.mechanisms import ByLogWeights, Exact, GridExponential, spread_of
 from privet.privacy.noise import Noise, SecureNoise
 
-#: The coarse grid has every so many-th point of the fine one.
-_COARSE = 64
 #: Quantiles that are found one after the other: about as many as the fine grid has points.
 _MOST_PARTS = 2**16
 #: Scores are exact, and rounding is bounded, for fewer records than this.
@@ -271,29 +270,6 @@ def private_quantiles(
     numbers = _numbers(values)
     cuts = mechanism.choose(grid_counts(numbers[~np.isnan(numbers)], grid), SecureNoise())
     return tuple(float(grid[cut - 1]) for cut in cuts)
-
-
-def fine_grid(low: float, high: float) -> NDArray[np.float64]:
-    """Return the public grid on which quantiles are found: about 65,000 increasing points.
-
-    Half of them are evenly spaced. The other half has even ratios (400 or 800 steps per factor of
-    two) towards the lower bound or, if that lies within, towards zero from both sides: a quantity
-    with a heavy tail has most of its values in a tiny part of its range.
-    """
-    width = high - low
-    points = [low + width * (np.arange(1, 2**15) / 2**15)]
-    if low < 0 < high:
-        ratios = 2.0 ** -(np.arange(1, 16_000) / 400)
-        points += [np.zeros(1), high * ratios, low * ratios]
-    else:
-        points.append(low + width * 2.0 ** -(np.arange(1, 32_000) / 800))
-    grid = np.unique(np.concatenate(points))
-    return grid[(grid > low) & (grid < high)]
-
-
-def coarse_grid(low: float, high: float) -> NDArray[np.float64]:
-    """Return every 64th point of the fine grid."""
-    return fine_grid(low, high)[_COARSE // 2 :: _COARSE]
 
 
 def grid_counts(numbers: NDArray[np.float64], grid: NDArray[np.float64]) -> Exact:

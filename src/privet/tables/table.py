@@ -58,9 +58,7 @@ from privet.privacy import (
     TopOf,
     WholeTree,
     check_range,
-    coarse_grid,
     exact,
-    fine_grid,
     never,
     noise_for,
     noise_of,
@@ -225,7 +223,7 @@ class PrivateTable:
         name, numeric = self._numeric(feature)
         levels = Quantiles(parts, 1).levels
         each = self.ledger.budget.selection_epsilon(exact(amount) / levels)
-        grid = fine_grid(numeric.low, numeric.high)
+        grid = numeric.fine
         return self._cuts(name, Quantiles(parts, each * levels), grid)
 
     def joint_quantiles(self, feature: int | str, parts: int, amount: Amount) -> tuple[float, ...]:
@@ -242,7 +240,7 @@ class PrivateTable:
         """
         name, numeric = self._numeric(feature)
         epsilon = self.ledger.budget.selection_epsilon(exact(amount))
-        grid = coarse_grid(numeric.low, numeric.high)
+        grid = numeric.coarse
         return self._cuts(name, JointQuantiles(epsilon, parts), grid)
 
     def _cuts(
@@ -265,7 +263,7 @@ class PrivateTable:
             "quantiles of the features were taken without noise, so cut points depend on single "
             "records; use binning='quantile' for anything that is published"
         )
-        grid = fine_grid(numeric.low, numeric.high)
+        grid = numeric.fine
         below = np.cumsum(_rooms[self].engine.grid_counts(name, grid))
         ranks = below[-1] * np.arange(1, parts) / parts
         points = np.searchsorted(below, ranks)

@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 
-from privet.privacy import coarse_grid
 from privet.schema import MAX_BINS, Numeric, Schema
 
 
@@ -61,9 +60,7 @@ class View:
         return cls(
             schema,
             tuple(
-                tuple(coarse_grid(feature.low, feature.high).tolist())
-                if isinstance(feature, Numeric)
-                else None
+                tuple(feature.coarse.tolist()) if isinstance(feature, Numeric) else None
                 for feature in schema.features.values()
             ),
         )
