@@ -202,7 +202,7 @@ def _public_cuts(feature: Numeric, plan: Plan) -> tuple[float, ...]:
     if plan.binning == "scales":
         return scale_cuts(feature, plan.bins)
     steps = np.arange(1, plan.bins) / plan.bins
-    return _distinct(feature.low + (feature.high - feature.low) * steps, feature)
+    return feature.nearest(feature.low + (feature.high - feature.low) * steps)
 
 
 def _distinct(points: object, feature: Numeric) -> tuple[float, ...]:

@@ -1,6 +1,7 @@
 """The wall between rows and everything else. See ``table``."""
 
-from privet.tables.halves import Axis
+from privet.engines import Axis, Split, View
+from privet.tables.private import NO_NOISE, Cells, Gradients, PrivateTable, Scores, pull_deviation
 from privet.tables.splits import (
     Binary,
     Branch,
@@ -10,13 +11,10 @@ from privet.tables.splits import (
     Multiway,
     Ordered,
     Sketch,
-    Split,
     Thresholds,
     gains_of,
     list_candidates,
 )
-from privet.tables.table import NO_NOISE, Cells, Gradients, PrivateTable, Scores, pull_deviation
-from privet.tables.views import View
 from privet.tables.whole_trees import check_sizes
 
 __all__ = [

@@ -22,6 +22,8 @@ import math
 import numpy as np
 from numba import njit, uint64
 
+from privet.engines._tree_loops import add_pairs
+
 LOG_2 = math.log(2)
 
 
@@ -184,28 +186,6 @@ def sums_by_test(row, code_first, test_first, numeric, d):
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def add_singles(places, channels, weights, rows, row):
-    """Add the weights of some records to ``row[place, channel]``, for all features."""
-    for r in range(len(rows)):
-        i = rows[r]
-        for h in range(places.shape[1]):
-            row[places[i, h], channels[i]] += weights[i]
-
-
-@njit(nogil=True, cache=True, boundscheck=False)
-def add_pairs(places, channels, weights, rows, first, last, hist):
-    """Add the weights of some records to ``hist[place of g, place of h]``, g from first to last."""
-    for r in range(len(rows)):
-        i = rows[r]
-        weight = weights[i]
-        channel = channels[i]
-        for g in range(first, last):
-            line = hist[places[i, g]]
-            for h in range(places.shape[1]):
-                line[places[i, h], channel] += weight
-
-
-@njit(nogil=True, cache=True, boundscheck=False)
 def pair_tests(hist, n_upper, code_first, test_first, numeric, pairs):
     """Turn pair sums by code into ``pairs[c, t]``: sums over records that pass both tests."""
     running = np.zeros(hist.shape[1:], dtype=hist.dtype)
@@ -256,6 +236,7 @@ def log_grandchildren(
     weights,
     rows,
     row_first,
+    triples,
     n_upper,
     pairs,
     singles,
@@ -280,6 +261,8 @@ def log_grandchildren(
     orders, so pairs are visited once: d's feature is f or a later one. ``rows`` are sorted by the
     code of f; codes are added from the last to the first, so that ``hist`` always holds the
     records that pass the current test (numeric), or only those of one code (categorical).
+    ``triples``, if not empty, has the sums of each code of f, by places from f's own on, and takes
+    the place of the rows.
     """
     n_tests = len(priors)
     shape = (n_tests, singles.shape[1])
@@ -296,8 +279,11 @@ def log_grandchildren(
         else:
             c = test_first[f] + code
             hist[:] = 0
-        mine = rows[row_first[code] : row_first[code + 1]]
-        add_pairs(places, channels, weights, mine, f, n_upper, hist)
+        if len(triples):
+            hist[code_first[f] :] += triples[code]
+        else:
+            mine = rows[row_first[code] : row_first[code + 1]]
+            add_pairs(places, channels, weights, mine, f, n_upper, 0, hist)
         if numeric[f] and code == 0:
             break
         for g in range(f, n_upper):

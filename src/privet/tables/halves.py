@@ -9,12 +9,12 @@ record and no more, whatever the ties. Proof: ``docs/proofs/forests.md``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privet.criteria import SAD, Criterion, Gini, Max
+from privet.engines import Axis, Sparse
 from privet.privacy import Exact
 
 #: Units per record of a halving loss.
@@ -23,38 +23,6 @@ UNIT = 2**10
 _ROUNDING = 3
 #: Cells whose counts fit in a processor's cache.
 _CELLS = 256
-
-
-@dataclass(frozen=True, eq=False)
-class Axis:
-    """One feature of one cell, and the public list of ways to divide it.
-
-    Attributes
-    ----------
-    feature : int
-        The feature's position in the schema.
-    first, last : int
-        Cut ``first + 1`` to cut ``last``: cut p divides the places below p from the others.
-    places : array of int or None
-        The place of every code in a public order. None: codes are in their order.
-    sides : bool array of shape (options, codes) or None
-        Instead of cuts: which codes go to the second child.
-    """
-
-    feature: int
-    first: int
-    last: int
-    places: NDArray[np.intp] | None = None
-    sides: NDArray[np.bool_] | None = None
-
-    def children(self, way: int, size: int) -> tuple[int, ...]:
-        """Return the child of each of so many codes, for one of the axis' cuts or subsets."""
-        if self.sides is not None:
-            return tuple(self.sides[way].astype(int).tolist())
-        cut = self.first + 1 + way
-        if self.places is None:
-            return (0,) * cut + (1,) * (size - cut)
-        return tuple((self.places >= cut).astype(int).tolist())
 
 
 def ways_to_halve(
@@ -105,6 +73,26 @@ def ways_to_halve(
         under[cell, : len(axis.sides)] = axis.sides @ records
         lengths[cell] = np.arange(width) < len(axis.sides)
     return Exact(-np.abs(rows[:, None] - 2 * under)), lengths
+
+
+def middles(taken: Sparse, cells: int, width: int) -> NDArray[np.int32]:
+    """Return the place of every cell's middle record; of two in the middle, the lower one.
+
+    Parameters
+    ----------
+    taken : pair of arrays
+        Numbers ``cell * width + place`` of where records are, in order, and how many there are.
+    cells, width : int
+    """
+    places, counts = taken
+    below = np.concatenate([[0], np.cumsum(counts)])
+    first = np.searchsorted(places, np.arange(cells + 1) * width)
+    sizes = below[first[1:]] - below[first[:-1]]
+    ranks = below[first[:-1]] + (np.maximum(sizes, 1) - 1) // 2
+    found = np.searchsorted(below, ranks, side="right") - 1
+    inside = np.minimum(found, max(len(places) - 1, 0))
+    middle = places[inside] % width if len(places) else np.zeros(cells, dtype=np.int64)
+    return np.asarray(middle, dtype=np.int32)
 
 
 def halving_losses(counts: NDArray[np.int64], criterion: Criterion) -> Exact:

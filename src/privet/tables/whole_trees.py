@@ -6,30 +6,46 @@ the draw can be made from the root down, each choice with its exact conditional 
 a test with everything that can follow it on both sides, or (in the last level) a lookup that gives
 every category a label of its own. Proof, law and error bounds: ``docs/proofs/whole-trees.md``.
 
-This is our own code because no library draws from such a law. It is inside the wall: exact counts
-go in, one drawn tree comes out.
+This is our own code because no library draws from such a law. It is inside the wall: exact sums of
+an engine go in, one drawn tree comes out. The sums are of one cell's records, by pairs and triples
+of codes: they are made here of records that were brought together, or asked of the engine,
+whichever is less to move (:class:`Gathered`, :class:`Asked`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privet.engines import (
+    HEAVIEST,
+    CellsHandle,
+    Engine,
+    ScoresHandle,
+    Split,
+    TreeLayout,
+    loss_of,
+    tree_sums,
+    workers,
+)
 from privet.errors import SchemaError
 from privet.privacy.log_weights import choose
 from privet.privacy.noise import Noise
-from privet.tables.splits import Branch, Leaf, Sketch, Split
+from privet.tables.splits import Branch, Leaf, Sketch
 
 #: Prior probability that a node above the last level is a leaf.
 STOP = 0.5
 #: Tests x channels of weights (one for two classes) for which the error bounds are proved.
 MOST_TESTS = 2**21
+#: Values (records times features) that are brought together at most; of more, sums are asked for.
+MOST_GATHERED = 2**29
 _NEGLIGIBLE = 750.0  # exp(-750) is below the smallest double
 
 
@@ -61,10 +77,236 @@ def check_sizes(sizes: Sequence[int], classes: int) -> None:
         )
 
 
+class Region(Protocol):
+    """Some records of one cell, as sums of their weights by places (see :class:`TreeLayout`)."""
+
+    def sums(self, of: str) -> NDArray[Any]:
+        """Return sums by places (``"singles"``) or by pairs of them (``"pairs"``)."""
+
+    def planes(self, f: int) -> tuple[Any, ...]:
+        """Return what sums by triples of an upper feature are made of.
+
+        Places, channels, weights, and records sorted by the feature's code with the first of every
+        code; or none of these and the sums themselves.
+        """
+
+    def divide(self, h: int, split: Split) -> tuple[Region, Region]:
+        """Return the records that fail and those that pass a test of the feature at place h."""
+
+
+class Source(Protocol):
+    """Where the sums of one cell's records come from."""
+
+    def facts(self) -> tuple[list[NDArray[np.int64]], int]:
+        """Return how many records have each code of every feature, and the sum of weights."""
+
+    def region(self, layout: TreeLayout, occupied: list[NDArray[np.intp]]) -> Region:
+        """Return all records of the cell."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """Records that were brought together.
+
+    Attributes
+    ----------
+    codes : array of shape (features, records)
+    labels : array of shape (records,)
+    weights : array of shape (records,)
+        Non-negative whole numbers.
+    sizes : sequence of int
+        The number of codes of every feature.
+    """
+
+    codes: NDArray[Any]
+    labels: NDArray[Any]
+    weights: NDArray[Any]
+    sizes: Sequence[int]
+
+    def facts(self) -> tuple[list[NDArray[np.int64]], int]:
+        """See :class:`Source`."""
+        counts = [
+            np.bincount(codes, minlength=size)
+            for codes, size in zip(self.codes, self.sizes, strict=True)
+        ]
+        return counts, int(self.weights.sum(dtype=np.int64))
+
+    def region(self, layout: TreeLayout, occupied: list[NDArray[np.intp]]) -> Region:
+        """See :class:`Source`."""
+        places = layout.place(self.codes)
+        records = (places, *layout.weigh(self.labels, self.weights))
+        return _Records(records, np.arange(len(places)), layout, occupied)
+
+
+@dataclass(frozen=True, eq=False)
+class _Records:
+    """Some of the records that were brought together."""
+
+    records: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+    rows: NDArray[np.intp]
+    layout: TreeLayout
+    occupied: list[NDArray[np.intp]]
+
+    def sums(self, of: str) -> NDArray[Any]:
+        """See :class:`Region`."""
+        return tree_sums(*self.records, self.layout, of, self.rows)
+
+    def planes(self, f: int) -> tuple[Any, ...]:
+        """See :class:`Region`."""
+        places, channels, weights = self.records
+        code = places[self.rows, f]
+        order = np.argsort(code, kind="stable")
+        bounds = np.arange(self.layout.first[f], self.layout.first[f + 1] + 1)
+        first = np.searchsorted(code[order], bounds)
+        none = np.zeros((0, 0, 0, 0), dtype=weights.dtype)
+        return places, channels, weights, self.rows[order], first, none
+
+    def divide(self, h: int, split: Split) -> tuple[Region, Region]:
+        """See :class:`Region`."""
+        side = split.child_of[self.occupied[h]].astype(bool)
+        passing = side[self.records[0][self.rows, h].astype(np.int64) - self.layout.first[h]]
+        return (
+            _Records(self.records, self.rows[~passing], self.layout, self.occupied),
+            _Records(self.records, self.rows[passing], self.layout, self.occupied),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A cell whose sums an engine is asked for; its records stay where they are."""
+
+    engine: Engine
+    cells: CellsHandle
+    cell: int
+    scores: ScoresHandle | None
+    reach: float
+
+    def facts(self) -> tuple[list[NDArray[np.int64]], int]:
+        """See :class:`Source`."""
+        found = self.engine.tree_facts(self.cells, self.cell, self.scores, self.reach)
+        ends = np.cumsum(self.cells.view.sizes)
+        return np.split(found[:-1], ends[:-1]), int(found[-1])
+
+    def region(self, layout: TreeLayout, occupied: list[NDArray[np.intp]]) -> Region:
+        """See :class:`Source`."""
+        del occupied
+        return _Remote(self, self.cells, self.cell, layout)
+
+
+@dataclass(frozen=True, eq=False)
+class _Remote:
+    """A cell of an engine, or a part of it."""
+
+    source: Asked
+    cells: CellsHandle
+    cell: int
+    layout: TreeLayout
+
+    def sums(self, of: str | int) -> NDArray[Any]:
+        """See :class:`Region`."""
+        known = self.source
+        return known.engine.tree_sums(
+            self.cells, self.cell, self.layout, of, known.scores, known.reach
+        )
+
+    def planes(self, f: int) -> tuple[Any, ...]:
+        """See :class:`Region`."""
+        nothing = np.zeros(0, dtype=np.intp)
+        kind = self.layout.numbers[0].dtype
+        labels = np.uint8 if self.layout.labels < 2**8 else np.uint16
+        places = np.zeros((0, len(self.layout.order)), dtype=kind)
+        weights = np.zeros(0, dtype=self.layout.dtype)
+        return places, np.zeros(0, dtype=labels), weights, nothing, nothing, self.sums(f)
+
+    def divide(self, h: int, split: Split) -> tuple[Region, Region]:
+        """See :class:`Region`."""
+        del h
+        engine = self.source.engine
+        one = engine.take(self.cells, np.array([self.cell]))
+        if split.n_children == 1:  # the one test of a number with one code: nobody passes
+            nobody = engine.take(one, np.zeros(0, dtype=np.intp))
+            return (
+                _Remote(self.source, one, 0, self.layout),
+                _Remote(self.source, nobody, 0, self.layout),
+            )
+        below = engine.split(one, [split])
+        return (
+            _Remote(self.source, below, 0, self.layout),
+            _Remote(self.source, below, 1, self.layout),
+        )
+
+
+def draw_trees(
+    engine: Engine,
+    cells: CellsHandle,
+    upper: Sequence[Sequence[int]],
+    noise: Noise,
+    *,
+    depth: int,
+    rates: Sequence[float],
+    merge: bool,
+    scores: ScoresHandle | None,
+    reach: float,
+) -> list[Sketch]:
+    """Draw one tree for every cell; with scores, records weigh by how hard they pull.
+
+    Parameters
+    ----------
+    engine : Engine
+    cells : CellsHandle
+    upper : sequence of sequences of int
+        For every cell the features that upper levels may test.
+    noise : Noise
+    depth, merge
+        As for :func:`draw_tree`.
+    rates : sequence of float, one per cell
+        The weight of a tree grows by ``exp(rate)`` per correctly classified record.
+    scores, reach
+        What records pull at; None for classes, all of which weigh one.
+    """
+    labels, heaviest = len(engine.schema.classes or ()), 1
+    if scores is not None:
+        labels, heaviest = loss_of(engine.schema).labels, HEAVIEST
+    numeric = tuple(cuts is not None for cuts in cells.view.cuts)
+    drawn = []
+    for cell, source in enumerate(_sources(engine, cells, scores, reach)):
+        sampler = partial(
+            draw_tree,
+            source,
+            Menu(numeric, cells.view.sizes, tuple(upper[cell])),
+            classes=labels,
+            depth=depth,
+            rate=rates[cell] / heaviest,
+            merge=merge,
+            # An engine shares its own work; two questions at once would hold twice the sums.
+            workers=workers() if isinstance(source, Gathered) else 1,
+        )
+        drawn.append(noise.draw(sampler))
+    return drawn
+
+
+def _sources(
+    engine: Engine, cells: CellsHandle, scores: ScoresHandle | None, reach: float
+) -> Iterator[Source]:
+    """Yield where the sums of every cell come from: of records, where there are not too many."""
+    values = engine.class_counts(cells).sum(axis=1) * len(cells.view.sizes)
+    together = engine.gathers & (values <= MOST_GATHERED)
+    start = 0
+    while start < cells.size:
+        if not together[start]:
+            yield Asked(engine, cells, start, scores, reach)
+            start += 1
+            continue
+        # As many cells at once as fit: a pass over the table finds them all.
+        size = int(np.searchsorted(np.cumsum(values[start:]), MOST_GATHERED, side="right"))
+        size = min(size, int(np.argmin([*together[start:], False])))
+        for records in engine.tree_rows(cells, start, start + size, scores, reach):
+            yield Gathered(*records, cells.view.sizes)
+        start += size
+
+
 def draw_tree(
-    codes: NDArray[Any],
-    labels: NDArray[Any],
-    weights: NDArray[Any],
+    source: Source,
     menu: Menu,
     noise: Noise,
     *,
@@ -78,10 +320,7 @@ def draw_tree(
 
     Parameters
     ----------
-    codes : array of shape (features, records)
-    labels : array of shape (records,)
-    weights : array of shape (records,)
-        Non-negative whole numbers.
+    source : Source
     menu : Menu
     noise : Noise
     classes, depth : int
@@ -91,8 +330,8 @@ def draw_tree(
         Whether tests that divide the records alike share their work. The law is the same; the
         running time then depends on the data more than it does anyway.
     """
-    region = _Drawing(codes, labels, weights, menu, classes, rate, merge, noise, workers)
-    return region.draw(np.arange(codes.shape[1]), depth)
+    drawing = _Drawing(source, menu, classes, rate, merge, noise, workers)
+    return drawing.draw(drawing.whole, depth)
 
 
 class _Drawing:
@@ -100,9 +339,7 @@ class _Drawing:
 
     def __init__(
         self,
-        codes: NDArray[Any],
-        labels: NDArray[Any],
-        weights: NDArray[Any],
+        source: Source,
         menu: Menu,
         classes: int,
         rate: float,
@@ -119,17 +356,8 @@ class _Drawing:
         self.classes = classes
         self.noise = noise
         self.workers = workers
-        mass = int(weights.sum(dtype=np.int64))
-        whole = np.int32 if mass < 2**29 else np.int64
-        weights = weights.astype(whole)
-        if classes == 2:
-            self.unit = rate / 2
-            self.channels = np.zeros(len(labels), dtype=np.uint8)
-            self.weights = np.where(labels == 1, weights, -weights)
-        else:
-            self.unit = rate
-            self.channels = labels
-            self.weights = weights
+        counts, mass = source.facts()
+        self.unit = rate / 2 if classes == 2 else rate
         self.n_channels = 1 if classes == 2 else classes
         end = min(math.ceil(_NEGLIGIBLE / self.unit) + 1, 2 * mass + 2)
         self.fine = np.exp(-self.unit * np.arange(1024))
@@ -137,7 +365,7 @@ class _Drawing:
         self.coarse[-1] = 0.0
 
         self.occupied = [
-            np.flatnonzero(np.bincount(codes[j], minlength=size)) if merge else np.arange(size)
+            np.flatnonzero(counts[j]) if merge else np.arange(size)
             for j, size in zip(self.order, self.sizes, strict=True)
         ]
         self.occupied = [found if len(found) else np.zeros(1, np.intp) for found in self.occupied]
@@ -147,11 +375,20 @@ class _Drawing:
         self.test_first = np.concatenate([[0], np.cumsum(kept - self.numeric)]).astype(np.int64)
         self._set_priors()
         narrow = np.uint16 if self.code_first[-1] < 2**16 else np.int32
-        self.places = np.empty((codes.shape[1], len(self.sizes)), dtype=narrow)
+        numbers = []
         for h, size in enumerate(self.sizes):
             number = np.zeros(size, dtype=narrow)
             number[self.occupied[h]] = self.code_first[h] + np.arange(kept[h])
-            self.places[:, h] = number[codes[self.order[h]]]
+            numbers.append(number)
+        layout = TreeLayout(
+            tuple(self.order),
+            self.n_upper,
+            tuple(numbers),
+            self.code_first,
+            classes,
+            mass >= 2**29,
+        )
+        self.whole = source.region(layout, self.occupied)
 
     def _set_priors(self) -> None:
         """Share the prior: equally by feature, then equally by test; half to a lookup, if any."""
@@ -185,9 +422,9 @@ class _Drawing:
         self.look_first = self.test_first[self.look_features]
         self.look_last = self.test_first[self.look_features + 1]
 
-    def draw(self, rows: NDArray[np.intp], depth: int) -> Sketch:
+    def draw(self, region: Region, depth: int) -> Sketch:
         """Draw a tree of at most this depth for some of the records."""
-        sums = _Sums(self, rows)
+        sums = _Sums(self, region)
         if depth == 0:
             return self._leaf(sums.total)
         stop = _log(STOP) + self.log_leaf(sums.total)
@@ -204,12 +441,12 @@ class _Drawing:
         nothing = [_log(idle.sum()) + unchanged] if idle.any() else []
         chosen = self._choose(np.array([*(_log(priors) + tested), *lookups, stop, *nothing]))
         if chosen < tests:
-            return self._branch(chosen, rows, depth)
+            return self._branch(chosen, region, depth)
         if chosen < tests + len(lookups):
             return self._lookup(chosen - tests, sums)
         if chosen == tests + len(lookups):
             return self._leaf(sums.total)
-        return self._idle_branch(idle, rows, depth)
+        return self._idle_branch(idle, region, depth)
 
     def log_leaf(self, sums: NDArray[Any]) -> NDArray[np.float64]:
         """Return the log weight of a leaf with any label, for sums by channel."""
@@ -244,47 +481,40 @@ class _Drawing:
     def _leaf(self, total: NDArray[Any]) -> Leaf:
         return Leaf(self._label(total))
 
-    def _branch(self, test: int, rows: NDArray[np.intp], depth: int) -> Branch:
+    def _branch(self, test: int, region: Region, depth: int) -> Branch:
         """Return a branch by a test; of merged tests, one is drawn."""
         h = int(np.searchsorted(self.test_first, test, side="right")) - 1
-        k = test - int(self.test_first[h])
-        place = self.places[rows, h].astype(np.int64) - self.code_first[h]
-        passing = place > k if self.is_numeric[h] else place == k
-        code = int(self.occupied[h][k])
+        code = int(self.occupied[h][test - int(self.test_first[h])])
         if self.times[test] > 1:
             code += self.noise.below(int(self.times[test]))
-        return self._grow(h, code, rows[~passing], rows[passing], depth)
+        return self._grow(h, code, region, depth)
 
-    def _idle_branch(self, idle: NDArray[np.float64], rows: NDArray[Any], depth: int) -> Branch:
+    def _idle_branch(self, idle: NDArray[np.float64], region: Region, depth: int) -> Branch:
         """Return a branch by a test that divides no record of the cell."""
         offering = np.flatnonzero(idle)
         h = int(offering[self._choose(_log(idle[offering]))])
         size, found = self.sizes[h], self.occupied[h]
         if size == 1:  # its one test
-            return self._grow(h, 0, rows, rows[:0], depth)
+            return self._grow(h, 0, region, depth)
         if self.is_numeric[h]:
             everyone = list(range(int(found[0])))  # "code > k" for all records
             nobody = list(range(int(found[-1]), size - 1))
         else:
             everyone = []
             nobody = sorted(set(range(size)) - set(found.tolist()))
-        pick = self.noise.below(len(everyone) + len(nobody))
-        if pick < len(everyone):
-            return self._grow(h, everyone[pick], rows[:0], rows, depth)
-        return self._grow(h, nobody[pick - len(everyone)], rows, rows[:0], depth)
+        return self._grow(
+            h, [*everyone, *nobody][self.noise.below(len(everyone + nobody))], region, depth
+        )
 
-    def _grow(
-        self, h: int, code: int, failing: NDArray[Any], passing: NDArray[Any], depth: int
-    ) -> Branch:
+    def _grow(self, h: int, code: int, region: Region, depth: int) -> Branch:
         size = self.sizes[h]
         if self.is_numeric[h]:
             children = tuple(int(c > code) for c in range(size))
         else:
             children = tuple(int(c == code) for c in range(size))
-        return Branch(
-            Split(self.order[h], children),
-            (self.draw(failing, depth - 1), self.draw(passing, depth - 1)),
-        )
+        split = Split(self.order[h], children)
+        failing, passing = region.divide(h, split)
+        return Branch(split, (self.draw(failing, depth - 1), self.draw(passing, depth - 1)))
 
     def _lookup(self, look: int, sums: _Sums) -> Branch:
         """Return a branch that gives every category a label; those of one label are one child."""
@@ -307,17 +537,15 @@ class _Drawing:
 class _Sums:
     """Sums over one region's records, by test and by pairs of tests."""
 
-    def __init__(self, drawing: _Drawing, rows: NDArray[np.intp]) -> None:
+    def __init__(self, drawing: _Drawing, region: Region) -> None:
         from privet.tables import _tree_loops
 
         self.loops = _tree_loops
         self.drawing = drawing
-        self.rows = rows
-        kind = drawing.weights.dtype
-        row = np.zeros((drawing.code_first[-1], drawing.n_channels), dtype=kind)
-        self.loops.add_singles(drawing.places, drawing.channels, drawing.weights, rows, row)
-        self.total = row[: drawing.code_first[1]].sum(axis=0, dtype=kind)
-        self.singles = np.zeros((len(drawing.last), drawing.n_channels), dtype=kind)
+        self.region = region
+        row = region.sums("singles")
+        self.total = row[: drawing.code_first[1]].sum(axis=0, dtype=row.dtype)
+        self.singles = np.zeros((len(drawing.last), drawing.n_channels), dtype=row.dtype)
         self.loops.sums_by_test(
             row, drawing.code_first, drawing.test_first, drawing.numeric, self.singles
         )
@@ -369,14 +597,16 @@ class _Sums:
 
     def _pairs(self) -> NDArray[Any]:
         drawing = self.drawing
-        kind = drawing.weights.dtype
-        upper, first = drawing.n_upper, drawing.code_first
-        hist = np.zeros((first[upper], first[-1], drawing.n_channels), dtype=kind)
-        self.loops.add_pairs(
-            drawing.places, drawing.channels, drawing.weights, self.rows, 0, upper, hist
+        hist = self.region.sums("pairs")
+        pairs = np.zeros((len(drawing.above), *self.singles.shape), dtype=hist.dtype)
+        self.loops.pair_tests(
+            hist,
+            drawing.n_upper,
+            drawing.code_first,
+            drawing.test_first,
+            drawing.numeric,
+            pairs,
         )
-        pairs = np.zeros((len(drawing.above), *self.singles.shape), dtype=kind)
-        self.loops.pair_tests(hist, upper, first, drawing.test_first, drawing.numeric, pairs)
         return pairs
 
     def _grandchildren(self, pairs: NDArray[Any], common: tuple[Any, ...]) -> NDArray[np.float64]:
@@ -384,17 +614,9 @@ class _Sums:
         out = np.empty((len(drawing.above), 2, len(drawing.above)))
 
         def visit(f: int) -> None:
-            code = drawing.places[self.rows, f]
-            order = np.argsort(code, kind="stable")
-            bounds = np.arange(drawing.code_first[f], drawing.code_first[f + 1] + 1)
-            first = np.searchsorted(code[order], bounds)
             self.loops.log_grandchildren(
                 f,
-                drawing.places,
-                drawing.channels,
-                drawing.weights,
-                self.rows[order],
-                first,
+                *self.region.planes(f),
                 drawing.n_upper,
                 pairs,
                 self.singles,

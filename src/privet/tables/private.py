@@ -24,6 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.criteria import MAX_ROWS, SAD, SSE, TARGET_STEPS, Criterion, LeastLines, Max
+from privet.engines import (
+    Axis,
+    CellsHandle,
+    Engine,
+    ScoresHandle,
+    Split,
+    View,
+    loss_of,
+    memory_engine,
+)
 from privet.errors import (
     BudgetError,
     DataError,
@@ -68,20 +78,16 @@ from privet.privacy import (
 )
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
-from privet.tables.halves import Axis, halving_losses, halving_spread, ways_to_halve
-from privet.tables.losses import loss_of
-from privet.tables.memory import Assignment, MemoryEngine
+from privet.tables.halves import halving_losses, halving_spread, middles, ways_to_halve
 from privet.tables.splits import (
     Candidates,
     Multiway,
     Sketch,
-    Split,
     best_correct,
     list_candidates,
     losses_of,
 )
-from privet.tables.views import View
-from privet.tables.whole_trees import check_sizes
+from privet.tables.whole_trees import check_sizes, draw_trees
 
 _log = logging.getLogger("privet")
 
@@ -92,6 +98,12 @@ _MEAN_STEPS, _MEAN_LEVELS = 2**24, 2**10
 
 #: Why what is learnt with an infinite budget is not private.
 NO_NOISE = "epsilon is infinite, so there is no noise at all"
+
+#: Where there are records: cells, places and counts.
+Taken = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+#: Cells whose ways to be halved are looked at together: a thousand or so each.
+_HALVED = 1_024
 
 #: The selections that :meth:`Cells.choose_best` offers.
 _SELECTIONS: dict[str, type[PermuteAndFlip | Exponential | ReportNoisyMax]] = {
@@ -108,13 +120,13 @@ Amounts = Amount | Sequence[Amount]
 class _Room:
     """What is behind the wall."""
 
-    engine: MemoryEngine
+    engine: Engine
     noise: Noise
 
 
 _rooms: WeakKeyDictionary[PrivateTable, _Room] = WeakKeyDictionary()
-_assignments: WeakKeyDictionary[Cells, Assignment] = WeakKeyDictionary()
-_scores: WeakKeyDictionary[Scores, NDArray[np.float64]] = WeakKeyDictionary()
+_handles: WeakKeyDictionary[Cells, CellsHandle] = WeakKeyDictionary()
+_scores: WeakKeyDictionary[Scores, ScoresHandle] = WeakKeyDictionary()
 
 
 class PrivateTable:
@@ -122,8 +134,9 @@ class PrivateTable:
 
     Parameters
     ----------
-    features : dataframe or array
-        The features; pandas, polars, pyarrow or numpy.
+    features : dataframe, array or Engine
+        The features; pandas, polars, pyarrow or numpy. Or an engine that has the rows, with their
+        targets: then ``target`` and ``schema`` are None.
     target : column or None
         The target; if None, the column of the features that the schema names. Records whose class
         is missing or unknown, or whose number is missing, are left out; estimators refuse the
@@ -150,11 +163,13 @@ class PrivateTable:
         self,
         features: Any,
         target: Any,
-        schema: Schema,
+        schema: Schema | None,
         budget: Budget,
         *,
         random_state: Any = None,
     ) -> None:
+        engine = _engine_of(features, target, schema)
+        schema = engine.schema
         self.schema = schema
         self.ledger = Ledger(budget)
         self.leaks = leaks_of(schema, budget, random_state)
@@ -166,7 +181,7 @@ class PrivateTable:
         self.least_amount = Fraction(0)
         for reason in self.leaks:
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=2)
-        _rooms[self] = _Room(MemoryEngine(features, target, schema), noise_of(random_state))
+        _rooms[self] = _Room(engine, noise_of(random_state))
 
     def root(self, view: View | None = None) -> Cells:
         """Return the whole table as one cell, seen through the schema's bins or another view."""
@@ -249,8 +264,16 @@ class PrivateTable:
         question = Question(Asked.QUANTILES, feature=name)
         self.ledger.charge(self.ledger.root, mechanism, question, Place())
         room = _rooms[self]
-        cuts = mechanism.choose(room.engine.grid_counts(name, grid), room.noise)
+        cuts = mechanism.choose(self._grid_counts(name, grid), room.noise)
         return tuple(float(grid[cut - 1]) for cut in cuts)
+
+    def _grid_counts(self, name: str, points: NDArray[np.float64]) -> Exact:
+        """Count records between each two of some points of a number's grid, and beyond the ends."""
+        numeric, place = self.schema.features[name], self.schema.names.index(name)
+        assert isinstance(numeric, Numeric)
+        counts = _rooms[self].engine.grid_counts(place)[:-1]
+        first = np.concatenate([[0], np.searchsorted(numeric.grid, points) + 1])
+        return Exact(np.add.reduceat(counts, first))
 
     def leaking_quantiles(self, feature: int | str, parts: int) -> tuple[float, ...]:
         """Return the cuts without noise, for studies: the table is marked as leaking from now on.
@@ -264,7 +287,7 @@ class PrivateTable:
             "records; use binning='quantile' for anything that is published"
         )
         grid = numeric.fine
-        below = np.cumsum(_rooms[self].engine.grid_counts(name, grid))
+        below = np.cumsum(self._grid_counts(name, grid))
         ranks = below[-1] * np.arange(1, parts) / parts
         points = np.searchsorted(below, ranks)
         return tuple(sorted({float(grid[min(point, len(grid) - 1)]) for point in points.tolist()}))
@@ -305,12 +328,12 @@ class Cells:
     """
 
     def __init__(
-        self, table: PrivateTable, scopes: Scopes, place: Place, assignment: Assignment
+        self, table: PrivateTable, scopes: Scopes, place: Place, handle: CellsHandle
     ) -> None:
         self._table = table
         self._scopes = scopes
         self._place = place
-        _assignments[self] = assignment
+        _handles[self] = handle
 
     def __len__(self) -> int:
         return len(self._scopes)
@@ -336,8 +359,8 @@ class Cells:
         if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "biu"):
             raise ValueError("give a mask of the cells, or a list of positions")
         positions = np.arange(len(self))[chosen if chosen.size else slice(0)]
-        assignment = _rooms[self._table].engine.take(_assignments[self], positions)
-        return Cells(self._table, self._scopes.take(positions), self._place, assignment)
+        handle = _rooms[self._table].engine.take(_handles[self], positions)
+        return Cells(self._table, self._scopes.take(positions), self._place, handle)
 
     def split(self, splits: Sequence[Split]) -> Cells:
         """Return the children of all cells, those of the first cell first. Free.
@@ -348,13 +371,13 @@ class Cells:
         """
         if not splits or len(splits) != len(self):
             raise ValueError("give one split for every cell")
-        view = _assignments[self].view
+        view = _handles[self].view
         if not all(split.fits(view) for split in splits):
             raise ValueError("a split needs one child for every code of its feature")
         parents = np.repeat(np.arange(len(self)), [split.n_children for split in splits])
         scopes = self._scopes.divide(parents)
-        assignment = _rooms[self._table].engine.split(_assignments[self], splits)
-        return Cells(self._table, scopes, replace(self._place, level=self.depth + 1), assignment)
+        handle = _rooms[self._table].engine.split(_handles[self], splits)
+        return Cells(self._table, scopes, replace(self._place, level=self.depth + 1), handle)
 
     def partition(self, by: str) -> Cells:
         """Return the cells divided by a feature: one part for every code of it, in order. Free.
@@ -363,7 +386,7 @@ class Cells:
         is missing or unknown. The parts of the first cell come first.
         """
         feature = self._feature(by)
-        view = _assignments[self].view
+        view = _handles[self].view
         return self.split([Multiway().split(feature, 0, 0, view)] * len(self))
 
     def __getitem__(self, place: int) -> Cells:
@@ -389,7 +412,7 @@ class Cells:
         """
         mechanisms = self._noises(amount, l1=1, squared_l2=1)
         self._charge(mechanisms, Question(Asked.ROW_COUNT))
-        counts = _rooms[self._table].engine.class_counts(_assignments[self]).sum(axis=1)
+        counts = _rooms[self._table].engine.class_counts(_handles[self]).sum(axis=1)
         return self._release(Exact(counts), mechanisms)
 
     def noisy_class_counts(self, amount: Amounts) -> Released:
@@ -404,8 +427,8 @@ class Cells:
         self._need_classes()
         mechanisms = self._noises(amount, l1=1, squared_l2=1)
         self._charge(mechanisms, Question(Asked.CLASS_COUNTS))
-        counts = _rooms[self._table].engine.class_counts(_assignments[self])
-        return self._release(counts, mechanisms)
+        counts = _rooms[self._table].engine.class_counts(_handles[self])
+        return self._release(Exact(counts), mechanisms)
 
     def share_class_counts(
         self, amount: Amounts, honest: int, seat: Seat, members: Sequence[str], turn: bytes
@@ -453,7 +476,7 @@ class Cells:
         mask = seat.mask(members, turn, len(self) * numbers)
         self._charge(mechanisms, Question(Asked.CLASS_COUNTS if by_class else Asked.ROW_COUNT))
         room = _rooms[self._table]
-        counts = np.asarray(room.engine.class_counts(_assignments[self]))
+        counts = np.asarray(room.engine.class_counts(_handles[self]))
         if not by_class:
             counts = counts.sum(axis=1, keepdims=True)
         if len(mechanisms) == 1:
@@ -499,7 +522,7 @@ class Cells:
         seat.common_key()  # or none could take part
         self._charge([mechanism], Question(Asked.LABEL))
         room = _rooms[self._table]
-        counts = room.engine.class_counts(_assignments[self])
+        counts = room.engine.class_counts(_handles[self])
         noisy = mechanism.release(Exact(counts), room.noise)
         return Ballot(noisy, np.zeros_like(noisy), seat, members, turn)
 
@@ -537,7 +560,7 @@ class Cells:
             raise ValueError("every cell needs at least one feature that it may use")
         if not isinstance(criterion, LeastLines):
             raise FederationError("sums and comparisons cannot tell this loss")
-        classes, view = len(self.schema.classes or ()), _assignments[self].view
+        classes, view = len(self.schema.classes or ()), _handles[self].view
         candidates.check(view, len(self))
         lines = criterion.lines(classes)  # which raises if it is not for so many
         owners = [feature for feature, _ in list_candidates(candidates, view)]
@@ -547,7 +570,7 @@ class Cells:
         self._charge([mechanism], Question(Asked.SPLIT, criterion.name))
         room = _rooms[self._table]
         features, found = range(len(view.sizes)), []
-        for batch, histograms in room.engine.histograms(_assignments[self], features):
+        for batch, histograms in room.engine.histograms(_handles[self], features):
             cells = range(batch.start, batch.stop)
             parts = [candidates.children(j, histograms[j], cells, view) for j in features]
             regions = [part.reshape(len(cells), -1, classes) for part in parts]
@@ -581,7 +604,7 @@ class Cells:
         mechanism = select(1, each)
         self._charge([mechanism], Question(Asked.LABEL))
         room = _rooms[self._table]
-        counts = room.engine.class_counts(_assignments[self])
+        counts = room.engine.class_counts(_handles[self])
         return [mechanism.choose(Exact(row), room.noise) for row in counts]
 
     def choose_splits(
@@ -620,7 +643,7 @@ class Cells:
         if not len(self):
             return []
         steps = self._target_steps(criterion)
-        room, view = _rooms[self._table], _assignments[self].view
+        room, view = _rooms[self._table], _handles[self].view
         candidates.check(view, len(self))
         features = np.flatnonzero(allowed.any(axis=0)).tolist()
         sizes = {j: candidates.options(j, view) for j in features}
@@ -634,7 +657,7 @@ class Cells:
         self._charge(mechanisms, Question(Asked.SPLIT, criterion.name))
         masses = {j: np.full(sizes[j], candidates.mass(j, view)) for j in features}
         chosen: list[Split] = []
-        for batch, histograms in room.engine.histograms(_assignments[self], features, steps):
+        for batch, histograms in room.engine.histograms(_handles[self], features, steps):
             cells = range(batch.start, batch.stop)
             losses = {
                 j: losses_of(candidates, j, _statistics(counts, criterion), criterion, cells, view)
@@ -719,10 +742,7 @@ class Cells:
             [options[min(turn, len(options) - 1)] for options in axes]
             for turn in range(max(map(len, axes), default=0))
         ]
-        losses = [
-            halving_losses(counts, criterion)
-            for counts in room.engine.halves(_assignments[self], turns, steps)
-        ]
+        losses = [halving_losses(self._sides(some, steps), criterion) for some in turns]
         return [
             mechanism.choose(Exact(-row[: len(options)]), room.noise)
             for row, options in zip(np.stack(losses, axis=1), axes, strict=True)
@@ -749,9 +769,9 @@ class Cells:
         epsilon = self._budget.selection_epsilon(exact(amount))
         mechanism = GridExponential(spread_of(1, monotone=False), epsilon)
         self._charge([mechanism], Question(Asked.MIDDLE))
-        room, sizes = _rooms[self._table], _assignments[self].view.sizes
+        room, sizes = _rooms[self._table], _handles[self].view.sizes
         splits: list[Split] = []
-        for some, taken in room.engine.places_taken(_assignments[self], axes):
+        for some, taken in self._places(axes):
             scores, lengths = ways_to_halve(some, *taken, sizes)
             chosen = mechanism.choose_each(Exact(scores), lengths, room.noise)
             splits += [
@@ -759,6 +779,25 @@ class Cells:
                 for axis, way in zip(some, chosen, strict=True)
             ]
         return splits
+
+    def _sides(self, axes: Sequence[Axis], steps: int | None) -> NDArray[np.int64]:
+        """Count the records below, at and above the middle of every cell's axis."""
+        engine, handle = _rooms[self._table].engine, _handles[self]
+        middle = middles(engine.places(handle, axes), len(self), max(handle.view.sizes))
+        return engine.sides(handle, axes, middle, steps)
+
+    def _places(self, axes: Sequence[Axis]) -> Iterator[tuple[Sequence[Axis], Taken]]:
+        """Yield by batches of cells where on their axes records are: cells, places and counts.
+
+        Cells are numbered within their batch, in order, and so are the places of a cell.
+        """
+        width = max(_handles[self].view.sizes)
+        taken, counts = _rooms[self._table].engine.places(_handles[self], axes)
+        for start in range(0, len(self), _HALVED):
+            some = axes[start : start + _HALVED]
+            first, stop = np.searchsorted(taken, np.array([start, start + len(some)]) * width)
+            found = taken[first:stop]
+            yield some, (found // width - start, found % width, counts[first:stop])
 
     def choose_of(
         self,
@@ -782,7 +821,7 @@ class Cells:
         losses = []
         for turn in range(max(map(len, splits))):
             mine = [options[min(turn, len(options) - 1)] for options in splits]
-            below = room.engine.split(_assignments[self], mine)
+            below = room.engine.split(_handles[self], mine)
             counts: NDArray[Any] = (
                 room.engine.class_counts(below)
                 if steps is None
@@ -826,7 +865,7 @@ class Cells:
         self._target_steps(criterion)
         if not len(self):
             return []
-        room, view = _rooms[self._table], _assignments[self].view
+        room, view = _rooms[self._table], _handles[self].view
         candidates.check(view, len(self))
         mechanism = select(criterion.spread, self._budget.selection_epsilon(exact(amount)))
         self._charge([mechanism], Question(Asked.SPLIT, criterion.name))
@@ -853,8 +892,8 @@ class Cells:
         amount (docs/proofs/topdown.md).
         """
         self._target_steps(criterion)
-        candidates.check(_assignments[self].view, len(self))
-        number = len(list_candidates(candidates, _assignments[self].view))
+        candidates.check(_handles[self].view, len(self))
+        number = len(list_candidates(candidates, _handles[self].view))
         l1, squared_l2 = number * criterion.spread, number * criterion.spread**2
         mechanism = noise_for(self._budget, exact(amount), l1=l1, squared_l2=squared_l2)
         self._charge([mechanism], Question(Asked.SPLIT_GAINS, criterion.name))
@@ -869,9 +908,9 @@ class Cells:
         self, candidates: Candidates, criterion: Criterion
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Yield, by batches of cells, the losses of all candidates and those of whole cells."""
-        features, view = range(len(self.schema.names)), _assignments[self].view
+        features, view = range(len(self.schema.names)), _handles[self].view
         for batch, histograms in _rooms[self._table].engine.histograms(
-            _assignments[self], features, self._target_steps(criterion)
+            _handles[self], features, self._target_steps(criterion)
         ):
             cells = range(batch.start, batch.stop)
             found = {j: _statistics(counts, criterion) for j, counts in histograms.items()}
@@ -928,7 +967,7 @@ class Cells:
             for part in upper
         ):
             raise ValueError("give every cell at least one feature for its upper levels, each once")
-        check_sizes(_assignments[self].view.sizes, len(self.schema.classes or (0, 1)))
+        check_sizes(_handles[self].view.sizes, len(self.schema.classes or (0, 1)))
         known = None if scores is None else scores._of(self._table)
         reach = 0.0 if scores is None else scores._reach(reach)
         mechanisms = [WholeTree(each) for each in self._epsilons(amount)]
@@ -936,13 +975,14 @@ class Cells:
         rates = [mechanism.rate for mechanism in mechanisms]
         room = _rooms[self._table]
         _log.info("drawing %d trees (the first time on a machine, loops are compiled)", len(self))
-        return room.engine.draw_trees(
-            _assignments[self],
+        return draw_trees(
+            room.engine,
+            _handles[self],
             upper,
+            room.noise,
             depth=depth,
             rates=rates if len(rates) > 1 else rates * len(self),
             merge=merge,
-            noise=room.noise,
             scores=known,
             reach=reach,
         )
@@ -968,7 +1008,7 @@ class Cells:
         loss, pure = loss_of(self.schema), self._budget.accountant == "pure"
         mechanism = _gradient_noise(self.schema, self._budget, exact(amount))
         self._charge([mechanism], Question(Asked.GRADIENTS))
-        sums = room.engine.moments(_assignments[self], known, reach, pure=pure)
+        sums = Exact(room.engine.moments(_handles[self], known, reach, pure=pure))
         return Gradients(
             *loss.read(mechanism.release(sums, room.noise), mechanism.deviation, pure=pure)
         )
@@ -988,7 +1028,7 @@ class Cells:
             "covers them; use calibration='valid' for anything that is published"
         )
         room = _rooms[self._table]
-        counts = room.engine.target_counts(_assignments[self], _MEAN_LEVELS)
+        counts = room.engine.target_counts(_handles[self], _MEAN_LEVELS)
         rows = counts.sum(axis=1)
         means = np.zeros(len(rows), dtype=np.int64)
         for cell, (row, count) in enumerate(zip(counts, rows.tolist(), strict=True)):
@@ -1013,10 +1053,10 @@ class Cells:
         mechanisms = [TopOf(1, each, count) for each in self._epsilons(amount, count)]
         self._charge(mechanisms, Question(Asked.FEATURES, count=count))
         room = _rooms[self._table]
-        numeric = [cuts is not None for cuts in _assignments[self].view.cuts]
+        numeric = [cuts is not None for cuts in _handles[self].view.cuts]
         chosen = []
         for batch, histograms in room.engine.histograms(
-            _assignments[self], range(len(self.schema.names))
+            _handles[self], range(len(self.schema.names))
         ):
             scores = np.stack(
                 [best_correct(histograms[j], numeric[j]) for j in range(len(numeric))], axis=1
@@ -1162,15 +1202,16 @@ class Scores:
         values : array, one row per cell and one column per score
         """
         scores = self._of(cells._table)
-        if values.shape != (len(cells), scores.shape[1]) or not np.isfinite(values).all():
+        if values.shape != (len(cells), scores.columns) or not np.isfinite(values).all():
             raise ValueError("give finite values, one row per cell and one column per score")
         bound = self.bound + float(np.abs(values).max(initial=0.0))
         if not math.isfinite(bound):
             raise ValueError("scores must stay finite")
         self.bound = bound
-        _rooms[self._table].engine.add_scores(scores, _assignments[cells], values)
+        engine = _rooms[self._table].engine
+        _scores[self] = engine.add_scores(scores, _handles[cells], values)
 
-    def _of(self, table: PrivateTable) -> NDArray[np.float64]:
+    def _of(self, table: PrivateTable) -> ScoresHandle:
         if table is not self._table:
             raise ValueError("these scores belong to another table")
         return _scores[self]
@@ -1184,6 +1225,21 @@ class Scores:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("scores cannot be pickled or copied: they stay where their rows are")
+
+
+def _engine_of(features: Any, target: Any, schema: Schema | None) -> Engine:
+    """Return the engine that has the rows: as it is given, or made of a table in memory."""
+    if isinstance(features, Engine):
+        if target is not None or schema is not None:
+            raise DataError("an engine has its targets and its schema: give None for both")
+        engine: Engine = features
+    elif not isinstance(schema, Schema):
+        raise SchemaError("schema must be a Schema; read one with Schema.from_toml(path)")
+    else:
+        engine = memory_engine(features, target, schema)
+    if engine.rows > MAX_ROWS:
+        raise DataError(f"at most {MAX_ROWS} rows are supported")
+    return engine
 
 
 def _statistics(counts: NDArray[Any], criterion: Criterion) -> NDArray[Any]:

@@ -1,0 +1,30 @@
+"""Exact whole numbers about rows, wherever the rows are. Everything here is inside the wall."""
+
+from privet.engines.axes import Axis
+from privet.engines.encoding import workers
+from privet.engines.engine import BlockEngine
+from privet.engines.interface import Engine, Records
+from privet.engines.lineage import CellsHandle, ScoresHandle
+from privet.engines.losses import HEAVIEST, loss_of
+from privet.engines.memory import memory_engine
+from privet.engines.questions import Sparse, TreeLayout, tree_sums
+from privet.engines.splits import Split
+from privet.engines.views import View
+
+__all__ = [
+    "HEAVIEST",
+    "Axis",
+    "BlockEngine",
+    "CellsHandle",
+    "Engine",
+    "Records",
+    "ScoresHandle",
+    "Sparse",
+    "Split",
+    "TreeLayout",
+    "View",
+    "loss_of",
+    "memory_engine",
+    "tree_sums",
+    "workers",
+]

@@ -1,0 +1,156 @@
+"""Counting and binning loops: numba for large tables, numpy for small ones.
+
+Both paths give the same integers. numba compiles on first use (seconds, then cached on disk), which
+a small table should not wait for, so :func:`compiled` decides by size. The loops release the
+interpreter lock; callers run them in threads, by groups of features or by blocks of records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Tables with fewer values than this never trigger compilation.
+COMPILE_FROM = 4_000_000
+_CHUNK = 4_096
+
+
+def compiled(values: int) -> bool:
+    """Tell whether a table of this many values is worth compiled loops."""
+    return values >= COMPILE_FROM
+
+
+def key(
+    cells: NDArray[np.int32], labels: NDArray[Any], classes: int, outside: int, *, fast: bool
+) -> NDArray[np.int32]:
+    """Return ``cell * classes + label`` of each record, and ``outside`` for those in no cell."""
+    keys = np.empty_like(cells)
+    if fast:
+        _loops().key(cells, labels, classes, outside, keys)
+        return keys
+    np.multiply(cells, np.int32(classes), out=keys)
+    keys += labels
+    keys[cells < 0] = outside
+    return keys
+
+
+def count(
+    columns: Sequence[NDArray[Any]],
+    keys: NDArray[np.int32],
+    tables: NDArray[np.int32],
+    *,
+    fast: bool,
+) -> None:
+    """Count records by (key, code) for several columns of codes.
+
+    Adds to tables of shape (columns, keys, codes).
+    """
+    size = tables.shape[2]
+    flat = tables.reshape(len(columns), -1)
+    if fast and len(columns) == 4:
+        _loops().count_four(*columns, keys, size, *flat)
+    elif fast:
+        for codes, table in zip(columns, flat, strict=True):
+            _loops().count_one(codes, keys, size, table)
+    else:
+        for start in range(0, len(keys), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            bases = keys[part].astype(np.intp) * size
+            for codes, table in zip(columns, flat, strict=True):
+                fused = bases + codes[part]
+                if len(table) <= 4 * _CHUNK:
+                    np.add(table, np.bincount(fused, minlength=len(table)), out=table)
+                else:
+                    np.add.at(table, fused, np.int32(1))
+
+
+def route(
+    cells: NDArray[np.int32],
+    codes: NDArray[Any],
+    feature_of: NDArray[np.int32],
+    offset_of: NDArray[np.int64],
+    child_of: NDArray[np.int32],
+    children: NDArray[np.int32],
+    *,
+    fast: bool,
+) -> None:
+    """Write each record's child cell; records outside all cells (-1) stay outside.
+
+    Record i of cell c goes to ``child_of[offset_of[c] + codes[feature_of[c], i]]``.
+    """
+    if fast:
+        _loops().route(cells, codes, feature_of, offset_of, child_of, children)
+        return
+    inside = np.flatnonzero(cells >= 0)
+    cell = cells[inside]
+    code = codes[feature_of[cell], inside].astype(np.int64)
+    children.fill(-1)
+    children[inside] = child_of[offset_of[cell] + code]
+
+
+def look_up(codes: NDArray[Any], table: NDArray[Any], out: NDArray[Any], *, fast: bool) -> None:
+    """Write what a table has for each code."""
+    if fast:
+        _loops().look_up(codes, table, out)
+    else:
+        out[:] = table[codes]
+
+
+class GridSearch:
+    """Finds numbers on a grid of points: how many of them are not above a number.
+
+    A binary search among 65,000 points misses the cache at every step. Here a number's exponent and
+    the first bits of its mantissa, relative to where points are dense, say between which few points
+    it lies: any rule will do for that, as long as larger numbers never get a smaller bucket.
+
+    Parameters
+    ----------
+    grid : array
+        Points in rising order.
+    low, high : float
+        The bounds of the numbers. Points are dense towards ``low``, or towards zero from both
+        sides if that lies within.
+    """
+
+    def __init__(self, grid: NDArray[np.float64], low: float, high: float) -> None:
+        self.grid = grid
+        within = low < 0 < high
+        self._origin = 0.0 if within else low
+        with np.errstate(over="ignore"):
+            self._above = float(1 / np.float64(high if within else high - low))
+            self._below = float(1 / np.float64(-low)) if within else 0.0
+        self._start: NDArray[np.int32] | None = None
+
+    def find(self, numbers: NDArray[Any], out: NDArray[Any], *, fast: bool) -> None:
+        """Write for each number how many points are not above it; NaN gets one more than all."""
+        if not fast:
+            values = np.asarray(numbers, dtype=np.float64)
+            found = np.searchsorted(self.grid, values, side="right")
+            out[:] = np.where(np.isnan(values), len(self.grid) + 1, found)
+            return
+        if numbers.dtype not in (np.float64, np.float32):
+            numbers = numbers.astype(np.float64)
+        if self._start is None:
+            self._start = self._starts()
+        rule = self._origin, self._above, self._below
+        _loops().find_on_grid(numbers, self.grid, *rule, self._start, out)
+
+    def _starts(self) -> NDArray[np.int32]:
+        """Return how many points lie in the buckets before each one, and after the last: all."""
+        if not np.isfinite([self._above, self._below]).all():  # bounds of almost no width
+            self._above = self._below = 0.0
+        loops = _loops()
+        buckets = np.empty(len(self.grid), dtype=np.int64)
+        loops.buckets(self.grid, self._origin, self._above, self._below, buckets)
+        return np.searchsorted(buckets, np.arange(loops.BUCKETS + 1)).astype(np.int32)
+
+
+def _loops() -> ModuleType:
+    """Import numba; each loop is compiled, or found on disk, at its first call."""
+    from privet.engines import _loops as module
+
+    return module

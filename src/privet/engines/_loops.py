@@ -1,0 +1,120 @@
+"""The compiled loops. Imported only when a table is large enough; see ``_kernels``.
+
+Indices are made unsigned because numba would otherwise test each for being negative, which costs as
+much as the counting itself.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, uint64
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def count_four(c0, c1, c2, c3, keys, size, t0, t1, t2, t3):
+    """Count records by key and code for four features at once.
+
+    Neighbouring records often have equal codes; four tables keep the processor busy while one of
+    them waits for its last increment. A key is read once for all four.
+    """
+    for i in range(len(keys)):
+        base = uint64(keys[i]) * uint64(size)
+        t0[base + uint64(c0[i])] += 1
+        t1[base + uint64(c1[i])] += 1
+        t2[base + uint64(c2[i])] += 1
+        t3[base + uint64(c3[i])] += 1
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def count_one(codes, keys, size, table):
+    """Count records by key and code for one feature."""
+    for i in range(len(keys)):
+        table[uint64(keys[i]) * uint64(size) + uint64(codes[i])] += 1
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def key(cells, labels, classes, outside, keys):
+    """Write the number of each record's cell and class."""
+    for i in range(len(cells)):
+        keys[i] = outside if cells[i] < 0 else cells[i] * classes + labels[i]
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def route(cells, codes, feature_of, offset_of, child_of, children):
+    """Send each record to its child cell."""
+    for i in range(len(cells)):
+        if cells[i] < 0:
+            children[i] = -1
+        else:
+            cell = uint64(cells[i])
+            code = uint64(codes[uint64(feature_of[cell]), i])
+            children[i] = child_of[uint64(offset_of[cell]) + code]
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def look_up(codes, table, out):
+    """Write what a table has for each code."""
+    for i in range(len(codes)):
+        out[i] = table[uint64(codes[i])]
+
+
+#: Bits of a mantissa that tell buckets apart, and factors of two that do.
+_BITS, _OCTAVES = 11, 42
+_SIDE = _OCTAVES << _BITS
+BUCKETS = 2 * _SIDE
+_SHIFT = 52 - _BITS
+_SMALLEST = (1023 - (_OCTAVES - 1)) << _BITS
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def _bucket(bits):
+    """Return the bucket of a double by its bits: larger numbers have no smaller one."""
+    if bits >= 0:
+        return _SIDE + min(max((bits >> _SHIFT) - _SMALLEST, 0), _SIDE - 1)
+    magnitude = bits & 0x7FFFFFFFFFFFFFFF
+    return _SIDE - 1 - min(max((magnitude >> _SHIFT) - _SMALLEST, 0), _SIDE - 1)
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def _relative(numbers, start, stop, origin, above, below, part):
+    """Write how far numbers are from where points are dense, in widths of that side."""
+    for i in range(start, stop):
+        distance = numbers[i] - origin
+        part[i - start] = distance * (above if distance >= 0 else below)
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def buckets(numbers, origin, above, below, out):
+    """Write the bucket of every number."""
+    part = np.empty(len(numbers))
+    _relative(numbers, 0, len(numbers), origin, above, below, part)
+    bits = part.view(np.int64)
+    for i in range(len(numbers)):
+        out[i] = _bucket(bits[i])
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def find_on_grid(numbers, grid, origin, above, below, starts, out):
+    """Write for each number how many points of a grid are not above it."""
+    part = np.empty(1024)
+    bits = part.view(np.int64)
+    missing = len(grid) + 1
+    for start in range(0, len(numbers), 1024):
+        stop = min(start + 1024, len(numbers))
+        _relative(numbers, start, stop, origin, above, below, part)
+        for i in range(start, stop):
+            x = numbers[i]
+            if math.isnan(x):
+                out[i] = missing
+                continue
+            bucket = uint64(_bucket(bits[i - start]))
+            bottom, top = uint64(starts[bucket]), uint64(starts[bucket + uint64(1)])
+            while bottom < top:
+                middle = (bottom + top) >> uint64(1)
+                if x >= grid[middle]:
+                    bottom = middle + uint64(1)
+                else:
+                    top = middle
+            out[i] = bottom

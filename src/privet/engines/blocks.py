@@ -1,0 +1,225 @@
+"""One block of an encoded table, and what was worked out about its rows.
+
+A block holds codes: for every number its place on the feature's public grid (two bytes), for every
+category its place in the list (one byte, or two), and the target. Raw values are gone. What a
+learner sees are *views*, whose codes are looked up from these, one byte each where that suffices.
+
+Everything else a block has is a memory of work that can be done again: the codes of the last view,
+the cells and scores of lineages. It may be lost at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.engines import _kernels
+from privet.engines.lineage import Divide, Lineage, Parts, ScoreLineage, Take
+from privet.engines.losses import loss_of
+from privet.engines.views import View
+from privet.schema import Schema
+
+#: Rows whose numbers stay in a processor's cache.
+_CHUNK = 16_384
+
+
+class Room(Protocol):
+    """Where a block puts what it works out: in memory, or in a file that nobody else sees."""
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """Return an array of this shape; what it holds is not set."""
+
+
+class Block:
+    """Some rows of a table.
+
+    Parameters
+    ----------
+    schema : Schema
+    codes : sequence of arrays, one per feature
+        Places on the features' grids, or in their lists; the last code is for missing values.
+    target : array
+        Places in the list of classes (the number after the last: unknown), or numbers between 0
+        and 1 (NaN: missing).
+    fast : bool
+        Whether the table is large enough for compiled loops.
+    room : Room
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        codes: Sequence[NDArray[Any]],
+        target: NDArray[Any],
+        *,
+        fast: bool,
+        room: Room = np.empty,
+    ) -> None:
+        self.schema = schema
+        self.fast = fast
+        self._codes = codes
+        self._target = target
+        self._room = room
+        self._loss = loss_of(schema)
+        self._seen: tuple[View, NDArray[Any]] | None = None
+        self._cells: dict[int, NDArray[np.int32]] = {}
+        self._scores: dict[int, NDArray[np.float64]] = {}
+
+    def __len__(self) -> int:
+        return len(self._target)
+
+    @property
+    def classes(self) -> int:
+        """The number of classes; a number is of one class, as far as counting goes."""
+        return 1 if self.schema.classes is None else len(self.schema.classes)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The class of every record; unknown ones have the number after the last."""
+        if self.schema.classes is None:
+            return np.asarray(np.isnan(self._target), dtype=np.uint8)
+        return self._target
+
+    def levels(self, steps: int) -> NDArray[Any]:
+        """Return the targets on a grid of whole numbers from 0 to ``steps``."""
+        narrow = np.uint16 if steps < 2**16 else np.int32
+        return np.asarray(np.rint(np.nan_to_num(self._target) * steps), dtype=narrow)
+
+    def grid_codes(self, feature: int) -> NDArray[Any]:
+        """Return the places of a number on its grid."""
+        return self._codes[feature]
+
+    def codes(self, view: View) -> NDArray[Any]:
+        """Return the block as a view sees it, one row of codes per feature; the last is kept."""
+        if self._seen is None or (self._seen[0] is not view and self._seen[0] != view):
+            self._seen = None  # frees the old codes before the new ones are made
+            narrow = np.uint8 if max(view.sizes) <= 2**8 else np.uint16
+            found = self._room((len(self._codes), len(self)), narrow)
+            for feature, mine in enumerate(self._codes):
+                table = view.table(feature)
+                if table is None:
+                    found[feature] = mine
+                else:
+                    _kernels.look_up(mine, table, found[feature], fast=self.fast)
+            self._seen = (view, found)
+        return self._seen[1]
+
+    def cells(self, lineage: Lineage) -> NDArray[np.int32]:
+        """Return which cell each record lies in (-1: none of them); it is remembered."""
+        if lineage.number not in self._cells:
+            self._cells[lineage.number] = self._follow(lineage)
+        return self._cells[lineage.number]
+
+    def _follow(self, lineage: Lineage) -> NDArray[np.int32]:
+        found = self._room((len(self),), np.int32)
+        step, parent = lineage.step, lineage.parent
+        if parent is None:
+            known = self.labels < self.classes
+            inside = self._part(step) if isinstance(step, Parts) else 0
+            found[:] = np.where(known, inside, -1)
+            return found
+        before = self._cells.get(parent.number)
+        if before is None:
+            before = self._follow(parent)
+        if isinstance(step, Take):
+            np.take(step.numbers, before, out=found, mode="wrap")
+        else:
+            assert isinstance(step, Divide)
+            _kernels.route(
+                before,
+                self.codes(lineage.view),
+                step.features,
+                step.offsets,
+                step.child_of(),
+                found,
+                fast=self.fast,
+            )
+        return found
+
+    def _part(self, step: Parts) -> NDArray[np.int64]:
+        """Return the part of every record, by a keyed hash of its codes and its target.
+
+        Not a library's hash: nothing hangs on its quality but the balance of the parts, and a
+        function of one record at a time is all that the proof needs.
+        """
+        state = np.full(len(self), np.uint64(step.key))
+        for codes in self._codes:
+            state = _mix(state ^ codes.astype(np.uint64))
+        target = np.nan_to_num(self._target.astype(np.float64)) + 0.0
+        state = _mix(state ^ target.view(np.uint64))
+        return ((state >> np.uint64(32)) * np.uint64(step.count) >> np.uint64(32)).astype(np.int64)
+
+    def scores(self, lineage: ScoreLineage) -> NDArray[np.float64]:
+        """Return the scores of every record; those before are not kept."""
+        if lineage.number not in self._scores:
+            self._scores[lineage.number] = self._scored(lineage)
+        return self._scores[lineage.number]
+
+    def _scored(self, lineage: ScoreLineage) -> NDArray[np.float64]:
+        steps: list[ScoreLineage] = []
+        found = None
+        known: ScoreLineage | None = lineage
+        while known is not None and found is None:
+            found = self._scores.pop(known.number, None)
+            if found is None:
+                steps.append(known)
+                known = known.parent
+        if found is None:
+            found = self._room((len(self), len(lineage.start)), np.float64)
+            found[:] = lineage.start
+        for step in reversed(steps):
+            if step.cells is None or step.values is None:
+                continue
+            # What records outside all cells (-1) find is the last row: nothing.
+            more = np.concatenate([step.values, np.zeros((1, found.shape[1]))])
+            cells = self._cells.get(step.cells.number)
+            if cells is None:
+                cells = self._follow(step.cells)
+            for part in self._chunks():
+                found[part] += more[cells[part]]
+        return found
+
+    def pulls(self, scores: ScoreLineage, reach: float) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+        """Return the label to which each record pulls, and how hard."""
+        known = self.scores(scores)
+        labels = np.zeros(len(self), dtype=np.uint8 if self._loss.labels < 2**8 else np.uint16)
+        weights = np.empty(len(self), dtype=np.uint8)
+        for part, targets in self._targets():
+            labels[part], weights[part] = self._loss.pulls(targets, known[part], reach)
+        return labels, weights
+
+    def moments(
+        self, scores: ScoreLineage, reach: float, *, pure: bool
+    ) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+        """Yield by chunks of rows the whole numbers whose sums say how to change the scores."""
+        known = self.scores(scores)
+        for part, targets in self._targets():
+            yield part, self._loss.moments(targets, known[part], reach, pure=pure)
+
+    def _targets(self) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield the targets by chunks, at least one; unknown ones (in no cell) are harmless."""
+        for part in self._chunks():
+            targets = self._target[part]
+            if self.schema.classes is None:
+                yield part, np.nan_to_num(targets)
+            else:
+                yield part, np.where(targets < self.classes, targets, 0)
+
+    def _chunks(self) -> Iterator[slice]:
+        return (slice(k, k + _CHUNK) for k in range(0, max(len(self), 1), _CHUNK))
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Drop what was worked out for cells and scores that nobody has any more."""
+        for number in numbers:
+            self._cells.pop(number, None)
+            self._scores.pop(number, None)
+
+
+def _mix(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread every bit of a 64-bit number over all of it (the finaliser of MurmurHash3)."""
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        state = (state ^ (state >> np.uint64(33))) * np.uint64(factor)
+    return np.asarray(state ^ (state >> np.uint64(33)))

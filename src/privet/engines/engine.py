@@ -1,0 +1,294 @@
+"""The engine: questions to blocks of rows, whose answers are added up.
+
+Where the blocks are is a matter of :class:`Blocks`: in memory, in mapped files, on a cluster. All
+else is the same for all of them, which is why they give the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any, Protocol, TypeVar
+from weakref import finalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.engines import questions as ask
+from privet.engines.axes import Axis
+from privet.engines.interface import Records
+from privet.engines.lineage import (
+    CellsHandle,
+    Divide,
+    Lineage,
+    Parts,
+    Root,
+    ScoreLineage,
+    ScoresHandle,
+    Step,
+    Take,
+)
+from privet.engines.splits import Split
+from privet.engines.views import View
+from privet.schema import Numeric, Schema
+
+T = TypeVar("T")
+
+#: Most counts held at once (32-bit integers); more cells are asked in batches.
+MAX_COUNTS = 2**25
+
+
+class Blocks(Protocol):
+    """Where blocks of rows are, and how they are asked."""
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the table."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+
+    @property
+    def gathers(self) -> bool:
+        """Whether rows of a cell may be brought together; else sums are, however large."""
+
+    def ask(self, question: ask.BlockQuestion[T], forget: Sequence[int]) -> T:
+        """Return the answer for all blocks together.
+
+        Parameters
+        ----------
+        question : BlockQuestion
+        forget : sequence of int
+            Numbers of cells and scores that nobody has any more, to be forgotten after the answer.
+        """
+
+    def close(self) -> None:
+        """Give up the blocks."""
+
+
+class BlockEngine:
+    """Exact answers about disjoint cells of a table that lies in blocks.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    """
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        self._numbers = count()
+        #: Numbers that nobody has any more; a list that is never swapped, since finalizers have it.
+        self._stale: list[int] = []
+
+    @property
+    def schema(self) -> Schema:
+        """See :class:`~privet.engines.Engine`."""
+        return self._blocks.schema
+
+    @property
+    def rows(self) -> int:
+        """See :class:`~privet.engines.Engine`."""
+        return self._blocks.rows
+
+    @property
+    def gathers(self) -> bool:
+        """See :class:`~privet.engines.Engine`."""
+        return self._blocks.gathers
+
+    def close(self) -> None:
+        """See :class:`~privet.engines.Engine`."""
+        self._blocks.close()
+
+    # Free
+
+    def root(self, view: View) -> CellsHandle:
+        """See :class:`~privet.engines.Engine`."""
+        return self._cells(1, view, Root())
+
+    def parts(self, view: View, count: int, key: int) -> CellsHandle:
+        """See :class:`~privet.engines.Engine`."""
+        return self._cells(count, view, Parts(count, key))
+
+    def take(self, cells: CellsHandle, chosen: NDArray[np.intp]) -> CellsHandle:
+        """See :class:`~privet.engines.Engine`."""
+        return self._cells(len(chosen), cells.view, Take.of(cells.size, chosen), cells)
+
+    def split(self, cells: CellsHandle, splits: Sequence[Split]) -> CellsHandle:
+        """See :class:`~privet.engines.Engine`."""
+        if not splits:
+            return cells
+        step = Divide.of(splits)
+        return self._cells(int(step.first[-1]), cells.view, step, cells)
+
+    def _cells(
+        self, size: int, view: View, step: Step, before: CellsHandle | None = None
+    ) -> CellsHandle:
+        parent = None if before is None else before.lineage
+        handle = CellsHandle(Lineage(next(self._numbers), size, view, step, parent), before)
+        finalize(handle, self._stale.append, handle.lineage.number).atexit = False
+        return handle
+
+    def start_scores(self, start: Sequence[float]) -> ScoresHandle:
+        """See :class:`~privet.engines.Engine`."""
+        return self._scores(ScoreLineage(next(self._numbers), tuple(map(float, start))))
+
+    def add_scores(
+        self, scores: ScoresHandle, cells: CellsHandle, values: NDArray[np.float64]
+    ) -> ScoresHandle:
+        """See :class:`~privet.engines.Engine`."""
+        before = scores.lineage
+        lineage = ScoreLineage(
+            next(self._numbers), before.start, before, cells.lineage, np.array(values)
+        )
+        return self._scores(lineage, (scores, cells))
+
+    def _scores(
+        self,
+        lineage: ScoreLineage,
+        before: tuple[ScoresHandle, CellsHandle] | None = None,
+    ) -> ScoresHandle:
+        handle = ScoresHandle(lineage, before)
+        finalize(handle, self._stale.append, lineage.number).atexit = False
+        return handle
+
+    # Sums
+
+    def _ask(
+        self, question: ask.BlockQuestion[T], *handles: CellsHandle | ScoresHandle | None
+    ) -> T:
+        """Ask all blocks; from then on they know the cells and scores that they were asked about.
+
+        Only then what these were made from may be forgotten, at the next question.
+        """
+        stale = [self._stale.pop() for _ in range(len(self._stale))]
+        answer = self._blocks.ask(question, stale)
+        for handle in handles:
+            if handle is not None:
+                handle.before = None
+        return answer
+
+    def class_counts(self, cells: CellsHandle) -> NDArray[np.int64]:
+        """See :class:`~privet.engines.Engine`."""
+        return self._ask(ask.LabelCounts(cells.lineage), cells)
+
+    def target_counts(self, cells: CellsHandle, steps: int) -> NDArray[np.int64]:
+        """See :class:`~privet.engines.Engine`."""
+        return self._ask(ask.LabelCounts(cells.lineage, steps), cells)
+
+    def grid_counts(self, feature: int) -> NDArray[np.int64]:
+        """See :class:`~privet.engines.Engine`."""
+        kind = list(self.schema.features.values())[feature]
+        assert isinstance(kind, Numeric)
+        return self._ask(ask.GridCounts(feature, len(kind.grid) + 2))
+
+    def histograms(
+        self, cells: CellsHandle, features: Sequence[int], steps: int | None = None
+    ) -> Iterator[tuple[slice, dict[int, NDArray[np.int32]]]]:
+        """See :class:`~privet.engines.Engine`."""
+        sizes = cells.view.sizes
+        kinds = len(self.schema.classes or (0,)) if steps is None else steps + 1
+        groups = _groups(features, sizes)
+        width = sum(len(group) * size for group, size in groups) * kinds
+        batch = max(1, MAX_COUNTS // width)
+        for start in range(0, cells.size, batch):
+            stop = min(start + batch, cells.size)
+            question = ask.Histograms(cells.lineage, start, stop, groups, steps)
+            found = {}
+            answer = self._ask(question, cells)
+            for (group, size), tables in zip(groups, answer, strict=True):
+                shaped = tables[:, :-1].reshape(len(group), stop - start, kinds, size)
+                for j, table in zip(group, shaped, strict=True):
+                    found[j] = table[:, :, : sizes[j]].transpose(0, 2, 1)
+            yield slice(start, stop), found
+
+    def moments(
+        self, cells: CellsHandle, scores: ScoresHandle, reach: float, *, pure: bool
+    ) -> NDArray[np.int64]:
+        """See :class:`~privet.engines.Engine`."""
+        question = ask.Moments(cells.lineage, scores.lineage, reach, pure)
+        return self._ask(question, cells, scores)
+
+    def places(self, cells: CellsHandle, axes: Sequence[Axis]) -> ask.Sparse:
+        """See :class:`~privet.engines.Engine`."""
+        return self._ask(ask.Places(cells.lineage, axes, max(cells.view.sizes)), cells)
+
+    def sides(
+        self,
+        cells: CellsHandle,
+        axes: Sequence[Axis],
+        middle: NDArray[np.int32],
+        steps: int | None,
+    ) -> NDArray[np.int64]:
+        """See :class:`~privet.engines.Engine`."""
+        return self._ask(ask.Sides(cells.lineage, axes, middle, steps), cells)
+
+    # Whole trees
+
+    def tree_rows(
+        self, cells: CellsHandle, start: int, stop: int, scores: ScoresHandle | None, reach: float
+    ) -> list[Records]:
+        """See :class:`~privet.engines.Engine`."""
+        known = None if scores is None else scores.lineage
+        question = ask.TreeRows(cells.lineage, start, stop, known, reach)
+        found = self._ask(question, cells, scores)
+        ends = [np.concatenate([[0], np.cumsum(sizes)]) for *_, sizes in found]
+        return [
+            (
+                _joined(
+                    [
+                        codes[:, end[k] : end[k + 1]]
+                        for (codes, *_), end in zip(found, ends, strict=True)
+                    ]
+                ),
+                _joined(
+                    [
+                        labels[end[k] : end[k + 1]]
+                        for (_, labels, *_), end in zip(found, ends, strict=True)
+                    ]
+                ),
+                _joined(
+                    [
+                        weights[end[k] : end[k + 1]]
+                        for (*_, weights, _), end in zip(found, ends, strict=True)
+                    ]
+                ),
+            )
+            for k in range(stop - start)
+        ]
+
+    def tree_facts(
+        self, cells: CellsHandle, cell: int, scores: ScoresHandle | None, reach: float
+    ) -> NDArray[np.int64]:
+        """See :class:`~privet.engines.Engine`."""
+        known = None if scores is None else scores.lineage
+        return self._ask(ask.TreeFacts(cells.lineage, cell, known, reach), cells, scores)
+
+    def tree_sums(
+        self,
+        cells: CellsHandle,
+        cell: int,
+        layout: ask.TreeLayout,
+        of: str | int,
+        scores: ScoresHandle | None,
+        reach: float,
+    ) -> NDArray[Any]:
+        """See :class:`~privet.engines.Engine`."""
+        known = None if scores is None else scores.lineage
+        question = ask.TreeSums(cells.lineage, cell, layout, of, known, reach)
+        return self._ask(question, cells, scores)
+
+
+def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=-1)
+
+
+def _groups(features: Sequence[int], sizes: Sequence[int]) -> tuple[ask.Group, ...]:
+    """Return the features in groups of four with the largest size of each group.
+
+    Four features of one size are counted several times faster than one by one; the order by
+    size bounds what the common size wastes by four times the largest one.
+    """
+    order = sorted(features, key=lambda j: sizes[j])
+    groups = [tuple(order[k : k + 4]) for k in range(0, len(order), 4)]
+    return tuple((group, sizes[group[-1]]) for group in groups)

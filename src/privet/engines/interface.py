@@ -1,0 +1,128 @@
+"""What an engine is: exact whole numbers about rows, and nothing else.
+
+An engine never sees noise, a budget or a ledger. It gives out handles for disjoint cells of its
+table and answers questions about all of them at once. With the same rows every engine gives the
+same numbers, wherever the rows are: one suite tests them all (``tests/engines``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.engines.axes import Axis
+from privet.engines.lineage import CellsHandle, ScoresHandle
+from privet.engines.questions import Sparse, TreeLayout
+from privet.engines.splits import Split
+from privet.engines.views import View
+from privet.schema import Schema
+
+#: One cell's records: codes (features, records), labels and weights.
+Records = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Exact answers about disjoint cells of one table. Everything here is inside the wall."""
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the table."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are, exactly; records without a known target are among them."""
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the rows of cells may be brought together for a draw of whole trees."""
+
+    def close(self) -> None:
+        """Give up the rows, and what was worked out about them."""
+
+    # Free: these only say which cells are meant.
+
+    def root(self, view: View) -> CellsHandle:
+        """Return the whole table as one cell; records without a known target are left out."""
+
+    def parts(self, view: View, count: int, key: int) -> CellsHandle:
+        """Return the table as disjoint cells; a keyed hash of each record says which is its own."""
+
+    def take(self, cells: CellsHandle, chosen: NDArray[np.intp]) -> CellsHandle:
+        """Return some of the cells, renumbered in the order given."""
+
+    def split(self, cells: CellsHandle, splits: Sequence[Split]) -> CellsHandle:
+        """Return the children of all cells, in order."""
+
+    def start_scores(self, start: Sequence[float]) -> ScoresHandle:
+        """Return the same scores for every record."""
+
+    def add_scores(
+        self, scores: ScoresHandle, cells: CellsHandle, values: NDArray[np.float64]
+    ) -> ScoresHandle:
+        """Return scores to which every record's cell has added; the old ones are used up."""
+
+    # Sums over rows.
+
+    def class_counts(self, cells: CellsHandle) -> NDArray[np.int64]:
+        """Return counts of shape (cells, classes); a number is of one class."""
+
+    def target_counts(self, cells: CellsHandle, steps: int) -> NDArray[np.int64]:
+        """Return how many records of each cell have each of ``steps + 1`` target values."""
+
+    def grid_counts(self, feature: int) -> NDArray[np.int64]:
+        """Return how many records lie at each place of a number's grid; missing ones are last."""
+
+    def histograms(
+        self, cells: CellsHandle, features: Sequence[int], steps: int | None = None
+    ) -> Iterator[tuple[slice, dict[int, NDArray[np.int32]]]]:
+        """Yield batches of cells with counts of shape (cells, codes, classes) for each feature.
+
+        With steps, target values on that grid take the place of classes.
+        """
+
+    def moments(
+        self, cells: CellsHandle, scores: ScoresHandle, reach: float, *, pure: bool
+    ) -> NDArray[np.int64]:
+        """Return the sums of the loss's moments, of shape (cells, moments)."""
+
+    def places(self, cells: CellsHandle, axes: Sequence[Axis]) -> Sparse:
+        """Return where on their axes records are: ``cell * width + place``, and how many.
+
+        ``width`` is the largest number of codes of the view.
+        """
+
+    def sides(
+        self,
+        cells: CellsHandle,
+        axes: Sequence[Axis],
+        middle: NDArray[np.int32],
+        steps: int | None,
+    ) -> NDArray[np.int64]:
+        """Return counts of shape (cells, 3, classes): below, at and above a place of an axis."""
+
+    # Whole trees.
+
+    def tree_rows(
+        self, cells: CellsHandle, start: int, stop: int, scores: ScoresHandle | None, reach: float
+    ) -> list[Records]:
+        """Return the records of some cells; with scores, as they pull at them."""
+
+    def tree_facts(
+        self, cells: CellsHandle, cell: int, scores: ScoresHandle | None, reach: float
+    ) -> NDArray[np.int64]:
+        """Return how many records have each code, feature after feature, and their weight."""
+
+    def tree_sums(
+        self,
+        cells: CellsHandle,
+        cell: int,
+        layout: TreeLayout,
+        of: str | int,
+        scores: ScoresHandle | None,
+        reach: float,
+    ) -> NDArray[Any]:
+        """Return sums of weights by places, by pairs, or a slice of those by triples."""

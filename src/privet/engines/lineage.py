@@ -1,0 +1,157 @@
+"""How cells and scores came about: enough to work them out again from the rows of any block.
+
+A *lineage* is a chain of steps from the whole table down to some cells. It holds public facts only
+(views, splits, keys), is small next to the rows, and is applied to one block at a time. A block
+that was lost is read again, and its lineages are followed anew; nothing else is remembered of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.engines.splits import Split
+from privet.engines.views import View
+
+
+@dataclass(frozen=True)
+class Root:
+    """The whole table is one cell."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A keyed hash of each record says in which of some disjoint parts it is."""
+
+    count: int
+    key: int
+
+
+@dataclass(frozen=True, eq=False)
+class Take:
+    """Some cells are kept; the array has the new number of every old one, and -1 at its end."""
+
+    numbers: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, size: int, chosen: NDArray[np.intp]) -> Take:
+        """Keep some of ``size`` cells, in the order given."""
+        numbers = np.full(size + 1, -1, dtype=np.int32)  # a record outside (-1) finds the last
+        numbers[chosen] = np.arange(len(chosen), dtype=np.int32)
+        numbers[-1] = -1
+        return cls(numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class Divide:
+    """Every cell is divided by one of its features.
+
+    Attributes
+    ----------
+    features : array
+        The feature of every cell.
+    first : array
+        The number of the first child of every cell, and after the last that of all children.
+    offsets : array
+        Where in ``children`` a cell's codes begin.
+    children : array
+        The child of every code, counted within its cell; in as few bytes as that takes.
+    """
+
+    features: NDArray[np.int32]
+    first: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    children: NDArray[Any]
+
+    @classmethod
+    def of(cls, splits: Sequence[Split]) -> Divide:
+        """Divide cells by one split each."""
+        most = max(split.n_children for split in splits)
+        narrow = np.uint8 if most <= 2**8 else np.uint16 if most <= 2**16 else np.int32
+        return cls(
+            np.array([split.feature for split in splits], dtype=np.int32),
+            np.cumsum([0, *(split.n_children for split in splits)]),
+            np.cumsum([0, *(len(split.child_of) for split in splits)])[:-1],
+            np.concatenate([split.child_of.astype(narrow) for split in splits]),
+        )
+
+    def child_of(self) -> NDArray[np.int32]:
+        """Return the child of every code of every cell, counted over all cells."""
+        lengths = np.diff(np.append(self.offsets, len(self.children)))
+        return np.repeat(self.first[:-1], lengths).astype(np.int32) + self.children.astype(np.int32)
+
+
+Step = Root | Parts | Take | Divide
+
+
+@dataclass(frozen=True, eq=False)
+class Lineage:
+    """Some cells of a table: the last step to them, and where it started from.
+
+    Attributes
+    ----------
+    number : int
+        By which blocks know these cells; no two of an engine have the same.
+    size : int
+        How many cells there are.
+    view : View
+        Through which codes their records are seen.
+    step : Step
+    parent : Lineage or None
+    """
+
+    number: int
+    size: int
+    view: View
+    step: Step
+    parent: Lineage | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreLineage:
+    """The scores of all records: those before, and what was added to the records of cells."""
+
+    number: int
+    start: tuple[float, ...]
+    parent: ScoreLineage | None = None
+    cells: Lineage | None = None
+    values: NDArray[np.float64] | None = None
+
+
+@dataclass(eq=False)
+class CellsHandle:
+    """What an engine gives out for some cells.
+
+    ``before`` keeps what the cells were made from, until blocks have made them: a block can then
+    forget it without having to start from the whole table again.
+    """
+
+    lineage: Lineage
+    before: CellsHandle | None = field(default=None, repr=False)
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return self.lineage.size
+
+    @property
+    def view(self) -> View:
+        """Through which codes their records are seen."""
+        return self.lineage.view
+
+
+@dataclass(eq=False)
+class ScoresHandle:
+    """What an engine gives out for the scores of all records."""
+
+    lineage: ScoreLineage
+    before: tuple[ScoresHandle, CellsHandle] | None = field(default=None, repr=False)
+
+    @property
+    def columns(self) -> int:
+        """How many scores a record has."""
+        return len(self.lineage.start)

@@ -1,0 +1,425 @@
+"""What blocks are asked: each question is a sum of whole numbers over rows.
+
+A question is a small object that goes to the blocks, wherever they are, and answers for one of
+them. It is pure: the same block gives the same answer, whenever and how often it is asked, so that
+an answer that was lost is asked for again. Answers of blocks are merged in any order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.engines import _kernels
+from privet.engines.axes import Axis
+from privet.engines.blocks import Block
+from privet.engines.lineage import Lineage, ScoreLineage
+from privet.errors import DataError
+
+T = TypeVar("T")
+
+#: Features that are counted together, and the number of codes that all of them fit in.
+Group = tuple[tuple[int, ...], int]
+#: Where there are records: numbers of places, in order, and counts.
+Sparse = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+class BlockQuestion(ABC, Generic[T]):
+    """A question to one block."""
+
+    @abstractmethod
+    def answer(self, block: Block) -> T:
+        """Return the answer for the rows of one block."""
+
+    @abstractmethod
+    def merge(self, one: T, other: T) -> T:
+        """Return the answer for the rows of two blocks; may use up its arguments."""
+
+    def add(self, total: T, block: Block) -> T:
+        """Return a total with the rows of one more block."""
+        return self.merge(total, self.answer(block))
+
+
+class _Sum(BlockQuestion[NDArray[Any]]):
+    """A question whose answers are arrays that add up."""
+
+    def merge(self, one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+        """See :class:`BlockQuestion`."""
+        one += other
+        return one
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCounts(_Sum):
+    """Records by cell and class, or with steps by cell and value of the target on that grid."""
+
+    cells: Lineage
+    steps: int | None = None
+
+    def answer(self, block: Block) -> NDArray[np.int64]:
+        """See :class:`BlockQuestion`."""
+        labels, kinds = _labels(block, self.steps)
+        width = n_keys(self.cells.size, kinds)
+        keys = _kernels.key(block.cells(self.cells), labels, kinds, width, fast=block.fast)
+        return np.bincount(keys, minlength=width + 1)[:width].reshape(self.cells.size, kinds)
+
+
+@dataclass(frozen=True)
+class GridCounts(_Sum):
+    """Records with a known target by a number's place on its grid; the last is for missing ones."""
+
+    feature: int
+    size: int
+
+    def answer(self, block: Block) -> NDArray[np.int64]:
+        """See :class:`BlockQuestion`."""
+        known = block.labels < block.classes
+        codes = block.grid_codes(self.feature)
+        return np.bincount(codes if known.all() else codes[known], minlength=self.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Histograms(BlockQuestion[list[NDArray[np.int32]]]):
+    """Records by cell, class and code, for groups of features and cells ``start`` to ``stop``.
+
+    An answer has one array of shape (features, cells * classes + 1, codes) for every group; the
+    last line counts records outside the cells.
+    """
+
+    cells: Lineage
+    start: int
+    stop: int
+    groups: tuple[Group, ...]
+    steps: int | None = None
+
+    def answer(self, block: Block) -> list[NDArray[np.int32]]:
+        """See :class:`BlockQuestion`."""
+        _, kinds = _labels(block, self.steps)
+        lines = n_keys(self.stop - self.start, kinds) + 1
+        empty = [np.zeros((len(group), lines, size), np.int32) for group, size in self.groups]
+        return self.add(empty, block)
+
+    def add(self, total: list[NDArray[np.int32]], block: Block) -> list[NDArray[np.int32]]:
+        """See :class:`BlockQuestion`."""
+        labels, kinds = _labels(block, self.steps)
+        cells, size = block.cells(self.cells), self.stop - self.start
+        rows: slice | NDArray[np.intp] = slice(None)
+        if size < self.cells.size:
+            rows = np.flatnonzero((cells >= self.start) & (cells < self.stop))
+            cells = cells[rows] - np.int32(self.start)
+        outside = n_keys(size, kinds)
+        keys = _kernels.key(cells, labels[rows], kinds, outside, fast=block.fast)
+        codes = block.codes(self.cells.view)
+        for (features, _), tables in zip(self.groups, total, strict=True):
+            _kernels.count([codes[j][rows] for j in features], keys, tables, fast=block.fast)
+        return total
+
+    def merge(
+        self, one: list[NDArray[np.int32]], other: list[NDArray[np.int32]]
+    ) -> list[NDArray[np.int32]]:
+        """See :class:`BlockQuestion`."""
+        for mine, more in zip(one, other, strict=True):
+            np.add(mine, more, out=mine)
+        return one
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(_Sum):
+    """Sums of the loss's moments by cell."""
+
+    cells: Lineage
+    scores: ScoreLineage
+    reach: float
+    pure: bool
+
+    def answer(self, block: Block) -> NDArray[np.int64]:
+        """See :class:`BlockQuestion`."""
+        cells = block.cells(self.cells)
+        sums: Any = 0
+        for part, found in block.moments(self.scores, self.reach, pure=self.pure):
+            keys, size = cells[part] + 1, self.cells.size + 1
+            # Sums of whole numbers below 2^53 are exact in doubles.
+            sums = sums + np.stack(
+                [np.bincount(keys, column, size)[1:] for column in found.T], axis=1
+            )
+        return np.asarray(np.rint(sums), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Places(BlockQuestion[Sparse]):
+    """Where on their cells' axes records are: numbers ``cell * width + place``, and how many."""
+
+    cells: Lineage
+    axes: Sequence[Axis]
+    width: int
+
+    def answer(self, block: Block) -> Sparse:
+        """See :class:`BlockQuestion`."""
+        rows, cells = _inside(block, self.cells)
+        places = _places(block, self.cells, self.axes, rows, cells)
+        return _tally(cells.astype(np.int64) * self.width + places, self.cells.size * self.width)
+
+    def merge(self, one: Sparse, other: Sparse) -> Sparse:
+        """See :class:`BlockQuestion`."""
+        keys, place = np.unique(np.concatenate([one[0], other[0]]), return_inverse=True)
+        counts = np.zeros(len(keys), dtype=np.int64)
+        np.add.at(counts, place, np.concatenate([one[1], other[1]]))
+        return keys, counts
+
+
+@dataclass(frozen=True, eq=False)
+class Sides(_Sum):
+    """Records of shape (cells, 3, classes): below, at and above a place of their cells' axes."""
+
+    cells: Lineage
+    axes: Sequence[Axis]
+    middle: NDArray[np.int32]
+    steps: int | None
+
+    def answer(self, block: Block) -> NDArray[np.int64]:
+        """See :class:`BlockQuestion`."""
+        rows, cells = _inside(block, self.cells)
+        places = _places(block, self.cells, self.axes, rows, cells)
+        labels, kinds = _labels(block, self.steps)
+        side = 1 + np.sign(places - self.middle[cells])
+        keys = (cells * np.int64(3) + side) * kinds + labels[rows]
+        counts = np.bincount(keys, minlength=self.cells.size * 3 * kinds)
+        return counts.reshape(self.cells.size, 3, kinds)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeRows(BlockQuestion[list[tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8], Any]]]):
+    """The codes, labels and weights of the records of cells ``start`` to ``stop``, cell by cell.
+
+    An answer has for every block the codes (features, records), labels and weights, and how many
+    records each cell has. Rows leave their block here, inside the wall: for a draw of whole trees
+    they are often less than the sums that it needs.
+    """
+
+    cells: Lineage
+    start: int
+    stop: int
+    scores: ScoreLineage | None = None
+    reach: float = 0.0
+
+    def answer(
+        self, block: Block
+    ) -> list[tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8], Any]]:
+        """See :class:`BlockQuestion`."""
+        cells = block.cells(self.cells)
+        labels, weights = _weighted(block, self.scores, self.reach)
+        rows = np.flatnonzero((cells >= self.start) & (cells < self.stop))
+        if self.stop - self.start > 1:
+            rows = rows[np.argsort(cells[rows], kind="stable")]
+        sizes = np.bincount(cells[rows] - self.start, minlength=self.stop - self.start)
+        codes = block.codes(self.cells.view)
+        mine = codes if len(rows) == len(cells) and self.stop - self.start == 1 else codes[:, rows]
+        return [(mine, labels[rows], weights[rows], sizes)]
+
+    def merge(self, one: Any, other: Any) -> Any:
+        """See :class:`BlockQuestion`."""
+        return one + other
+
+
+@dataclass(frozen=True, eq=False)
+class TreeFacts(_Sum):
+    """For the records of one cell: how many have each code, all features one after the other.
+
+    The last number is the sum of the records' weights.
+    """
+
+    cells: Lineage
+    cell: int
+    scores: ScoreLineage | None
+    reach: float
+
+    def answer(self, block: Block) -> NDArray[np.int64]:
+        """See :class:`BlockQuestion`."""
+        rows = np.flatnonzero(block.cells(self.cells) == self.cell)
+        codes, sizes = block.codes(self.cells.view), self.cells.view.sizes
+        _, weights = _weighted(block, self.scores, self.reach)
+        counts = [
+            np.bincount(codes[j][rows], minlength=size).astype(np.int64)
+            for j, size in enumerate(sizes)
+        ]
+        return np.concatenate([*counts, [weights[rows].sum(dtype=np.int64)]])
+
+
+@dataclass(frozen=True, eq=False)
+class TreeLayout:
+    """How codes are numbered where whole trees are weighed.
+
+    Attributes
+    ----------
+    order : tuple of int
+        The features; those of the upper levels come first.
+    upper : int
+        How many of them are tested above the last level.
+    numbers : tuple of arrays
+        For every feature, in this order, the place of each code, counted over all features.
+    first : array
+        The first place of every feature, and after the last their number.
+    labels : int
+        The number of labels. Two have one channel of signed weights, more have one each.
+    wide : bool
+        Whether sums need 64 bits.
+    """
+
+    order: tuple[int, ...]
+    upper: int
+    numbers: tuple[NDArray[Any], ...]
+    first: NDArray[np.int64]
+    labels: int
+    wide: bool
+
+    @property
+    def channels(self) -> int:
+        """How many numbers a sum has."""
+        return 1 if self.labels == 2 else self.labels
+
+    @property
+    def dtype(self) -> type[np.int32 | np.int64]:
+        """The type of sums."""
+        return np.int64 if self.wide else np.int32
+
+    def place(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Return the places of records, of shape (records, features)."""
+        places = np.empty((codes.shape[1], len(self.order)), dtype=self.numbers[0].dtype)
+        for h, (feature, number) in enumerate(zip(self.order, self.numbers, strict=True)):
+            places[:, h] = number[codes[feature]]
+        return places
+
+    def weigh(
+        self, labels: NDArray[Any], weights: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the channels of records, and their weights there."""
+        weights = weights.astype(self.dtype)
+        if self.labels == 2:
+            signed = np.where(labels == 1, weights, -weights)
+            return np.zeros(len(labels), dtype=np.uint8), signed
+        return labels, weights
+
+
+@dataclass(frozen=True, eq=False)
+class TreeSums(_Sum):
+    """Sums of weights of one cell's records, by places, by channels.
+
+    ``of`` is ``"singles"``: of shape (places, channels); ``"pairs"``: (upper places, places,
+    channels); or the number of an upper feature: (its codes, upper places from its own on, places,
+    channels), a slice of the sums by triples.
+    """
+
+    cells: Lineage
+    cell: int
+    layout: TreeLayout
+    of: str | int
+    scores: ScoreLineage | None
+    reach: float
+
+    def answer(self, block: Block) -> NDArray[Any]:
+        """See :class:`BlockQuestion`."""
+        rows = np.flatnonzero(block.cells(self.cells) == self.cell)
+        codes = block.codes(self.cells.view)
+        labels, weights = _weighted(block, self.scores, self.reach)
+        channels, signed = self.layout.weigh(labels[rows], weights[rows])
+        places = self.layout.place(codes[:, rows])
+        return tree_sums(places, channels, signed, self.layout, self.of)
+
+
+def tree_sums(
+    places: NDArray[Any],
+    channels: NDArray[Any],
+    weights: NDArray[Any],
+    layout: TreeLayout,
+    of: str | int,
+    rows: NDArray[np.intp] | None = None,
+) -> NDArray[Any]:
+    """Return sums of weights of some records, all if not said: see :class:`TreeSums`."""
+    from privet.engines import _tree_loops as loops
+
+    first, upper = layout.first, layout.upper
+    everything = np.arange(len(places)) if rows is None else rows
+    width, ends = int(first[-1]), layout.channels
+    if of == "singles":
+        singles = np.zeros((width, ends), dtype=layout.dtype)
+        loops.add_singles(places, channels, weights, everything, singles)
+        return singles
+    if of == "pairs":
+        pairs = np.zeros((int(first[upper]), width, ends), dtype=layout.dtype)
+        loops.add_pairs(places, channels, weights, everything, 0, upper, 0, pairs)
+        return pairs
+    assert isinstance(of, int)
+    start, stop = int(first[of]), int(first[of + 1])
+    triples = np.zeros((stop - start, int(first[upper]) - start, width, ends), dtype=layout.dtype)
+    order = np.argsort(places[:, of], kind="stable")
+    bounds = np.searchsorted(places[order, of], np.arange(start, stop + 1))
+    for code in range(stop - start):  # one plane at a time stays in the cache
+        mine = order[bounds[code] : bounds[code + 1]]
+        loops.add_pairs(places, channels, weights, mine, of, upper, start, triples[code])
+    return triples
+
+
+def n_keys(size: int, kinds: int) -> int:
+    """Return how many pairs of cells and classes there are, if they can be counted."""
+    if size * kinds >= 2**31 - 1:
+        raise DataError("too many cells times classes; use a smaller depth or fewer bins")
+    return size * kinds
+
+
+def _labels(block: Block, steps: int | None) -> tuple[NDArray[Any], int]:
+    """Return the classes of records, or their targets on a grid, and how many there can be."""
+    if steps is None:
+        return block.labels, block.classes
+    return block.levels(steps), steps + 1
+
+
+def _weighted(
+    block: Block, scores: ScoreLineage | None, reach: float
+) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """Return labels and weights: classes that weigh one, or pulls at the scores."""
+    if scores is None:
+        return block.labels, np.ones(len(block), dtype=np.uint8)
+    return block.pulls(scores, reach)
+
+
+def _inside(block: Block, lineage: Lineage) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Return the records that lie in cells, and their cells."""
+    cells = block.cells(lineage)
+    rows = np.flatnonzero(cells >= 0)
+    return rows, cells[rows]
+
+
+def _places(
+    block: Block,
+    lineage: Lineage,
+    axes: Sequence[Axis],
+    rows: NDArray[np.intp],
+    cells: NDArray[np.int32],
+) -> NDArray[np.int32]:
+    """Return where records lie on the axes of their cells."""
+    codes = block.codes(lineage.view)
+    first = np.array([axis.feature * codes.shape[1] for axis in axes], dtype=np.intp)
+    places = codes.ravel()[first[cells] + rows].astype(np.int32)
+    orders = [axis.places for axis in axes if axis.places is not None]
+    if orders:
+        start = np.full(len(axes), -1)
+        ordered = [cell for cell, axis in enumerate(axes) if axis.places is not None]
+        start[ordered] = np.cumsum([0, *map(len, orders[:-1])])
+        mine = np.flatnonzero(start[cells] >= 0)
+        places[mine] = np.concatenate(orders)[start[cells[mine]] + places[mine]]
+    return np.asarray(places)
+
+
+def _tally(keys: NDArray[np.int64], size: int) -> Sparse:
+    """Return which of some numbers there are, in order, and how often."""
+    if size <= 4 * len(keys):
+        counts = np.bincount(keys, minlength=size)
+        found = np.flatnonzero(counts)
+        return found, counts[found]
+    found, counts = np.unique(keys, return_counts=True)
+    return found, counts.astype(np.int64)
