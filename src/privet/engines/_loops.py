@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, uint64
+from numba import int64, njit, uint64
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -60,21 +60,53 @@ def look_up(codes, table, out):
         out[i] = table[uint64(codes[i])]
 
 
+@njit(nogil=True, cache=True, boundscheck=False)
+def _place(cell, i, codes, feature_of, order_of, orders):
+    """Return where a record lies on its cell's axis."""
+    code = uint64(codes[uint64(feature_of[cell]), i])
+    return orders[uint64(order_of[cell]) + code] if order_of[cell] >= 0 else int64(code)
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def count_places(cells, codes, feature_of, order_of, orders, width, table):
+    """Count records by cell and place on the cell's axis."""
+    for i in range(len(cells)):
+        if cells[i] >= 0:
+            cell = uint64(cells[i])
+            place = _place(cell, i, codes, feature_of, order_of, orders)
+            table[cell * uint64(width) + uint64(place)] += 1
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def count_sides(cells, codes, labels, feature_of, order_of, orders, middle, kinds, table):
+    """Count records by cell, by class, below, at and above a place of the cell's axis."""
+    for i in range(len(cells)):
+        if cells[i] >= 0:
+            cell = uint64(cells[i])
+            place = _place(cell, i, codes, feature_of, order_of, orders)
+            side = uint64(0) if place < middle[cell] else uint64(2 if place > middle[cell] else 1)
+            key = (cell * uint64(3) + side) * uint64(kinds) + uint64(labels[i])
+            table[key] += 1
+
+
 #: Bits of a mantissa that tell buckets apart, and factors of two that do.
-_BITS, _OCTAVES = 11, 42
-_SIDE = _OCTAVES << _BITS
-BUCKETS = 2 * _SIDE
+_BITS, _OCTAVES = 14, 42
+#: Buckets of numbers above where points are dense; there are as many below, if any are needed.
+SIDE = _OCTAVES << _BITS
 _SHIFT = 52 - _BITS
 _SMALLEST = (1023 - (_OCTAVES - 1)) << _BITS
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def _bucket(bits):
-    """Return the bucket of a double by its bits: larger numbers have no smaller one."""
+def _bucket(bits, below):
+    """Return the bucket of a double by its bits: larger numbers have no smaller one.
+
+    ``below`` is the number of buckets for what is below zero.
+    """
     if bits >= 0:
-        return _SIDE + min(max((bits >> _SHIFT) - _SMALLEST, 0), _SIDE - 1)
+        return below + min(max((bits >> _SHIFT) - _SMALLEST, 0), SIDE - 1)
     magnitude = bits & 0x7FFFFFFFFFFFFFFF
-    return _SIDE - 1 - min(max((magnitude >> _SHIFT) - _SMALLEST, 0), _SIDE - 1)
+    return max(below - 1 - min(max((magnitude >> _SHIFT) - _SMALLEST, 0), SIDE - 1), 0)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -82,25 +114,27 @@ def _relative(numbers, start, stop, origin, above, below, part):
     """Write how far numbers are from where points are dense, in widths of that side."""
     for i in range(start, stop):
         distance = numbers[i] - origin
-        part[i - start] = distance * (above if distance >= 0 else below)
+        # Plus zero: a negative zero is not below zero.
+        part[i - start] = distance * (above if distance >= 0 else below) + 0.0
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def buckets(numbers, origin, above, below, out):
+def buckets(numbers, origin, above, below, out, n_below):
     """Write the bucket of every number."""
     part = np.empty(len(numbers))
     _relative(numbers, 0, len(numbers), origin, above, below, part)
     bits = part.view(np.int64)
     for i in range(len(numbers)):
-        out[i] = _bucket(bits[i])
+        out[i] = _bucket(bits[i], n_below)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
 def find_on_grid(numbers, grid, origin, above, below, starts, out):
-    """Write for each number how many points of a grid are not above it."""
+    """Write for each number how many points of a grid are not above it; its last is infinite."""
     part = np.empty(1024)
     bits = part.view(np.int64)
-    missing = len(grid) + 1
+    missing = len(grid)
+    n_below = len(starts) - 1 - SIDE
     for start in range(0, len(numbers), 1024):
         stop = min(start + 1024, len(numbers))
         _relative(numbers, start, stop, origin, above, below, part)
@@ -109,12 +143,13 @@ def find_on_grid(numbers, grid, origin, above, below, starts, out):
             if math.isnan(x):
                 out[i] = missing
                 continue
-            bucket = uint64(_bucket(bits[i - start]))
+            bucket = uint64(_bucket(bits[i - start], n_below))
             bottom, top = uint64(starts[bucket]), uint64(starts[bucket + uint64(1)])
-            while bottom < top:
+            while top - bottom > uint64(1):
                 middle = (bottom + top) >> uint64(1)
                 if x >= grid[middle]:
                     bottom = middle + uint64(1)
                 else:
                     top = middle
-            out[i] = bottom
+            # Mostly one point is left, or none: no branch for that, it would often go wrong.
+            out[i] = bottom + (uint64(x >= grid[bottom]) & (top - bottom))
