@@ -114,17 +114,30 @@ class AxisTable:
         return cls(features, starts, np.concatenate([np.zeros(0, dtype=np.int64), *orders]))
 
     def places(
-        self, cells: NDArray[np.int32], codes: NDArray[Any], rows: NDArray[np.intp]
+        self, cells: NDArray[np.int64], codes: NDArray[Any], rows: NDArray[Any]
     ) -> NDArray[np.int64]:
         """Return where some records lie on the axes of their cells."""
         places = codes[self.features[cells], rows].astype(np.int64)
         listed = np.flatnonzero(self.starts[cells] >= 0)
         places[listed] = self.orders[self.starts[cells[listed]] + places[listed]]
-        return places
+        return np.asarray(places)
+
+
+def sort_by_cell(
+    cells: NDArray[np.int32], size: int, *, fast: bool
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the rows of every cell, cell by cell, and where each cell's begin."""
+    if not fast:
+        rows = np.argsort(cells, kind="stable").astype(np.int32)
+        return rows, np.searchsorted(cells, np.arange(size + 1), sorter=rows)
+    first, rows = np.zeros(size + 2, dtype=np.int64), np.empty(len(cells), dtype=np.int32)
+    _loops().sort_by_cell(cells, first, rows)
+    return rows, first[:-1]
 
 
 def count_places(
-    cells: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    first: NDArray[np.int64],
     codes: NDArray[Any],
     axes: AxisTable,
     width: int,
@@ -134,16 +147,17 @@ def count_places(
 ) -> None:
     """Add the records of cells to ``table[cell * width + place on the cell's axis]``."""
     if fast:
-        _loops().count_places(cells, codes, axes.features, axes.starts, axes.orders, width, table)
+        rule = axes.features, axes.starts, axes.orders
+        _loops().count_places(rows, first, codes, *rule, width, table)
         return
-    rows = np.flatnonzero(cells >= 0)
-    mine = cells[rows]
-    keys = mine.astype(np.int64) * width + axes.places(mine, codes, rows)
+    cells, mine = _of_cells(rows, first)
+    keys = cells * width + axes.places(cells, codes, mine)
     np.add(table, np.bincount(keys, minlength=len(table)), out=table)
 
 
 def count_sides(
-    cells: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    first: NDArray[np.int64],
     codes: NDArray[Any],
     labels: NDArray[Any],
     axes: AxisTable,
@@ -159,13 +173,20 @@ def count_sides(
     """
     if fast:
         rule = axes.features, axes.starts, axes.orders
-        _loops().count_sides(cells, codes, labels, *rule, middle, kinds, table)
+        _loops().count_sides(rows, first, codes, labels, *rule, middle, kinds, table)
         return
-    rows = np.flatnonzero(cells >= 0)
-    mine = cells[rows]
-    side = 1 + np.sign(axes.places(mine, codes, rows) - middle[mine])
-    keys = (mine * np.int64(3) + side) * kinds + labels[rows]
+    cells, mine = _of_cells(rows, first)
+    side = 1 + np.sign(axes.places(cells, codes, mine) - middle[cells])
+    keys = (cells * 3 + side) * kinds + labels[mine]
     np.add(table, np.bincount(keys, minlength=len(table)), out=table)
+
+
+def _of_cells(
+    rows: NDArray[np.int32], first: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the cells and the rows of all records that lie in cells."""
+    cells = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    return cells, rows[first[0] : first[-1]]
 
 
 def look_up(codes: NDArray[Any], table: NDArray[Any], out: NDArray[Any], *, fast: bool) -> None:

@@ -61,32 +61,49 @@ def look_up(codes, table, out):
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def _place(cell, i, codes, feature_of, order_of, orders):
-    """Return where a record lies on its cell's axis."""
-    code = uint64(codes[uint64(feature_of[cell]), i])
-    return orders[uint64(order_of[cell]) + code] if order_of[cell] >= 0 else int64(code)
-
-
-@njit(nogil=True, cache=True, boundscheck=False)
-def count_places(cells, codes, feature_of, order_of, orders, width, table):
-    """Count records by cell and place on the cell's axis."""
+def sort_by_cell(cells, first, rows):
+    """Write the rows of every cell, in order, and where each cell's begin."""
     for i in range(len(cells)):
         if cells[i] >= 0:
-            cell = uint64(cells[i])
-            place = _place(cell, i, codes, feature_of, order_of, orders)
-            table[cell * uint64(width) + uint64(place)] += 1
+            first[uint64(cells[i]) + uint64(2)] += 1
+    for cell in range(2, len(first)):
+        first[cell] += first[cell - 1]
+    for i in range(len(cells)):
+        if cells[i] >= 0:
+            cell = uint64(cells[i]) + uint64(1)
+            rows[uint64(first[cell])] = i
+            first[cell] += 1
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def count_sides(cells, codes, labels, feature_of, order_of, orders, middle, kinds, table):
+def count_places(rows, first, codes, feature_of, order_of, orders, width, table):
+    """Count records by cell and place on its axis; cell by cell, which stays in the cache."""
+    for cell in range(len(feature_of)):
+        mine = codes[feature_of[cell]]
+        base, start = uint64(cell * width), order_of[cell]
+        if start < 0:
+            for r in range(first[cell], first[cell + 1]):
+                table[base + uint64(mine[uint64(rows[r])])] += 1
+        else:
+            for r in range(first[cell], first[cell + 1]):
+                code = uint64(mine[uint64(rows[r])])
+                table[base + uint64(orders[uint64(start) + code])] += 1
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def count_sides(rows, first, codes, labels, feature_of, order_of, orders, middle, kinds, table):
     """Count records by cell, by class, below, at and above a place of the cell's axis."""
-    for i in range(len(cells)):
-        if cells[i] >= 0:
-            cell = uint64(cells[i])
-            place = _place(cell, i, codes, feature_of, order_of, orders)
-            side = uint64(0) if place < middle[cell] else uint64(2 if place > middle[cell] else 1)
-            key = (cell * uint64(3) + side) * uint64(kinds) + uint64(labels[i])
-            table[key] += 1
+    for cell in range(len(feature_of)):
+        mine = codes[feature_of[cell]]
+        start, here = order_of[cell], int64(middle[cell])
+        base = uint64(cell * 3 * kinds)
+        for r in range(first[cell], first[cell + 1]):
+            i = uint64(rows[r])
+            place = int64(mine[i])
+            if start >= 0:
+                place = int64(orders[uint64(start + place)])
+            side = uint64(place >= here) + uint64(place > here)  # no branch: it would go wrong
+            table[base + side * uint64(kinds) + uint64(labels[i])] += 1
 
 
 #: Bits of a mantissa that tell buckets apart, and factors of two that do.

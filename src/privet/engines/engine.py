@@ -212,7 +212,7 @@ class BlockEngine:
     def places(self, cells: CellsHandle, axes: Sequence[Axis]) -> ask.Sparse:
         """See :class:`~privet.engines.Engine`."""
         width = max(cells.view.sizes)
-        if cells.size * width > min(4 * self.rows, MAX_COUNTS):
+        if cells.size * width > min(32 * self.rows, MAX_COUNTS):
             return self._ask(ask.Places(cells.lineage, axes, width), cells)
         counts = self._ask(ask.DensePlaces(cells.lineage, axes, width), cells)
         found = np.flatnonzero(counts)

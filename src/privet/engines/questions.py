@@ -164,9 +164,9 @@ class DensePlaces(_Sum):
 
     def add(self, total: NDArray[np.int32], block: Block) -> NDArray[np.int32]:
         """See :class:`BlockQuestion`."""
-        cells, codes = block.cells(self.cells), block.codes(self.cells.view)
-        axes = _kernels.AxisTable.of(self.axes)
-        _kernels.count_places(cells, codes, axes, self.width, total, fast=block.fast)
+        codes, axes = block.codes(self.cells.view), _kernels.AxisTable.of(self.axes)
+        rows, first = block.by_cell(self.cells)
+        _kernels.count_places(rows, first, codes, axes, self.width, total, fast=block.fast)
         return total
 
 
@@ -180,11 +180,11 @@ class Places(BlockQuestion[Sparse]):
 
     def answer(self, block: Block) -> Sparse:
         """See :class:`BlockQuestion`."""
-        cells = block.cells(self.cells)
-        rows = np.flatnonzero(cells >= 0)
+        rows, first = block.by_cell(self.cells)
+        cells = np.repeat(np.arange(self.cells.size), np.diff(first))
         codes, axes = block.codes(self.cells.view), _kernels.AxisTable.of(self.axes)
-        places = axes.places(cells[rows], codes, rows)
-        keys, counts = np.unique(cells[rows] * np.int64(self.width) + places, return_counts=True)
+        places = axes.places(cells, codes, rows[first[0] : first[-1]])
+        keys, counts = np.unique(cells * self.width + places, return_counts=True)
         return keys, counts.astype(np.int64)
 
     def merge(self, one: Sparse, other: Sparse) -> Sparse:
@@ -212,7 +212,7 @@ class Sides(_Sum):
         """See :class:`BlockQuestion`."""
         labels, kinds = _labels(block, self.steps)
         _kernels.count_sides(
-            block.cells(self.cells),
+            *block.by_cell(self.cells),
             block.codes(self.cells.view),
             labels,
             _kernels.AxisTable.of(self.axes),
