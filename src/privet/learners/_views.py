@@ -68,9 +68,7 @@ def even_view(schema: Schema, steps: int) -> View:
         if not isinstance(feature, Numeric):
             cuts.append(None)
             continue
-        points = np.unique(feature.low + (feature.high - feature.low) * inner)
-        inside = (points > feature.low) & (points < feature.high)
-        cuts.append(tuple(points[inside].tolist()))
+        cuts.append(feature.nearest(feature.low + (feature.high - feature.low) * inner))
     return View(schema, tuple(cuts))
 
 
@@ -85,7 +83,7 @@ def scale_cuts(feature: Numeric, grid: int, halvings: int = HALVINGS) -> tuple[f
     if low < 0 < high:
         points |= {end * 2.0**-k for k in range(1, halvings + 1) for end in (low, high)}
         points.add(width * least)  # "above zero"
-    return tuple(sorted(point for point in points if low < point < high))
+    return feature.nearest(point for point in points if low < point < high)
 
 
 def two_sides(view: View, feature: int) -> NDArray[np.bool_] | Each:
