@@ -132,7 +132,7 @@ def stand_out(
 def _as_declared(value: Any, kind: Any) -> list[Any]:
     """Return a value in a list, as a column of a type takes it."""
     if kind.is_integer():
-        return like([value], np.zeros(0, np.int64)).tolist()
+        return [*like([value], np.zeros(0, np.int64)).tolist()]
     if isinstance(value, str) and kind.is_temporal():
         moment = datetime.datetime.fromisoformat(value)
         return [moment.date() if kind == nw.Date else moment]
