@@ -16,13 +16,15 @@ import numpy as np
 
 from privet.criteria import ClippedEntropy, Entropy, Gini, GiniChords, Max
 from privet.federation.wire import MAGIC, Reply, Request, WireError, decode, encode
-from privet.schema import Categorical, Numeric, Schema
+from privet.schema import Categorical, Date, Integer, Numeric, Schema
 from privet.tables import Binary, Each, Given, Multiway, Split, Thresholds, View
 
 SCHEMA = Schema(
     {
         "age": Numeric(0, 120),
         "dose": Numeric(-1, 1, edges=[-0.5, 0.25]),
+        "stays": Integer(0, 20),
+        "admitted": Date("2020-01-01", "2024-12-31", edges=["2022-07-01"]),
         "sex": Categorical(["f", "m"]),
         "grade": Categorical([1, 2.5, True, "\u00e4"]),
     },

@@ -33,7 +33,7 @@ from privet.federation.wire import (
     decode_as,
     encode,
 )
-from privet.schema import Categorical, Numeric, Schema
+from privet.schema import Categorical, Date, Integer, Numeric, Schema
 from privet.tables import Binary, Each, Given, Multiway, Split, Thresholds, View
 
 SAYS = "^these bytes are no message of a party or a coordinator$"
@@ -75,6 +75,8 @@ texts = st.text(st.characters(codec="utf-8"), max_size=8)
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 features = st.one_of(
     st.builds(lambda b, bins: Numeric(*b, bins=bins), bounds, st.integers(1, 50)),
+    st.builds(lambda low, n: Integer(low, low + n), st.integers(-99, 99), st.integers(1, 99)),
+    st.builds(lambda low, n: Date(low, low + n, 1), st.integers(-99, 99), st.integers(1, 99)),
     st.builds(lambda b, e: Numeric(*b, edges=[b[0] + e * (b[1] - b[0])]), bounds, st.just(0.5)),
     st.builds(Categorical, st.lists(st.integers(-(2**40), 2**40), min_size=1, unique=True)),
     st.builds(Categorical, st.lists(st.text("abc", min_size=1), min_size=1, unique=True)),

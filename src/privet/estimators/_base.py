@@ -361,7 +361,7 @@ def _refuse_unusable(target: Column, *, of_classes: bool) -> None:
     missing = np.isnan(numbers)
     if not of_classes and missing.all():
         raise DataError("the target holds no numbers, so no schema can be drafted; pass a schema")
-    if isinstance(target, Numbers) or (not missing.any() and not target.is_text):
+    if isinstance(target, Numbers) or (not missing.any() and target.holds != "text"):
         assert_all_finite(numbers, input_name="y")
         if of_classes:
             check_classification_targets(numbers)

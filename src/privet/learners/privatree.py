@@ -188,11 +188,11 @@ def _view(table: PrivateTable, plan: Plan) -> View:
         if not isinstance(feature, Numeric):
             cuts.append(None)
         elif plan.binning == "leaking-quantile":
-            cuts.append(_distinct(table.leaking_quantiles(j, plan.bins), feature))
+            cuts.append(feature.nearest(table.leaking_quantiles(j, plan.bins)))
         elif plan.quantile is not None and plan.binning == "joint-quantile":
-            cuts.append(_distinct(table.joint_quantiles(j, plan.bins, plan.quantile), feature))
+            cuts.append(feature.nearest(table.joint_quantiles(j, plan.bins, plan.quantile)))
         elif plan.quantile is not None:
-            cuts.append(_distinct(table.quantiles(j, plan.bins, plan.quantile), feature))
+            cuts.append(feature.nearest(table.quantiles(j, plan.bins, plan.quantile)))
         else:
             cuts.append(_public_cuts(feature, plan))
     return View(table.schema, tuple(cuts))
@@ -203,11 +203,6 @@ def _public_cuts(feature: Numeric, plan: Plan) -> tuple[float, ...]:
         return scale_cuts(feature, plan.bins)
     steps = np.arange(1, plan.bins) / plan.bins
     return feature.nearest(feature.low + (feature.high - feature.low) * steps)
-
-
-def _distinct(points: object, feature: Numeric) -> tuple[float, ...]:
-    found = np.unique(np.asarray(points, dtype=np.float64))
-    return tuple(found[(found > feature.low) & (found < feature.high)].tolist())
 
 
 def _choose(

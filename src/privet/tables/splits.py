@@ -113,7 +113,9 @@ class Thresholds:
     Parameters
     ----------
     steps : int
-        How many intervals the cuts of every numeric feature divide it into.
+        How many intervals the cuts of a numeric feature divide it into, or fewer: whole numbers
+        with few values have no more. What is missing of the measure is shared by the cuts that
+        there are, as far as whole shares go.
     """
 
     steps: int
@@ -122,16 +124,17 @@ class Thresholds:
         """See :class:`Candidates`."""
         del cells
         sizes = zip(view.sizes, view.cuts, strict=True)
-        if any(cuts is not None and size != self.steps + 1 for size, cuts in sizes):
-            raise ValueError("every number must have as many intervals as there are steps")
+        if any(cuts is not None and size > self.steps + 1 for size, cuts in sizes):
+            raise ValueError("every number must have at most as many intervals as there are steps")
 
     def options(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
-        return 1 if view.cuts[feature] is None else self.steps - 1
+        cuts = view.cuts[feature]
+        return 1 if cuts is None else len(cuts)
 
     def mass(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
-        return self.steps - 1 if view.cuts[feature] is None else 1
+        return (self.steps - 1) // max(1, self.options(feature, view))
 
     def width(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
@@ -144,13 +147,13 @@ class Thresholds:
         if view.cuts[feature] is None:
             return Multiway().children(feature, counts, cells, view)
         below = np.cumsum(counts, axis=1, dtype=np.int64)
-        return _with_rest(below[:, : self.steps - 1], below[:, -1:])
+        return _with_rest(below[:, : self.options(feature, view)], below[:, -1:])
 
     def split(self, feature: int, option: int, cell: int, view: View) -> Split:
         """See :class:`Candidates`."""
         if view.cuts[feature] is None:
             return Multiway().split(feature, option, cell, view)
-        return Split(feature, tuple(int(code > option) for code in range(self.steps + 1)))
+        return Split(feature, tuple(int(code > option) for code in range(view.sizes[feature])))
 
 
 @dataclass(frozen=True)
