@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,15 +63,38 @@ def even_view(schema: Schema, steps: int) -> View:
 
     Fewer, where bounds are too close for that.
     """
+    return _view_of(schema, lambda feature: even_cuts(feature, steps))
+
+
+def measured_view(schema: Schema, steps: int) -> View:
+    """Return the same for :class:`~privet.tables.Thresholds`: cuts have equal measures.
+
+    Where bounds are too close, there are as many equal intervals as possible of those numbers
+    whose cuts divide ``steps - 1``.
+    """
+    divisors = [cuts for cuts in range(steps - 1, 0, -1) if (steps - 1) % cuts == 0]
+
+    def cuts_of(feature: Numeric) -> tuple[float, ...]:
+        tried = (even_cuts(feature, number + 1) for number in divisors)
+        full = (cuts for cuts, number in zip(tried, divisors, strict=True) if len(cuts) == number)
+        return next(full, ())
+
+    return _view_of(schema, cuts_of)
+
+
+def even_cuts(feature: Numeric, steps: int) -> tuple[float, ...]:
+    """Return the ends of so many equal intervals between a number's bounds, as far as they differ.
+
+    Few doubles may lie between bounds that are large and close.
+    """
     inner = np.arange(1, steps) / steps
-    cuts: list[tuple[float, ...] | None] = []
-    for feature in schema.features.values():
-        if not isinstance(feature, Numeric):
-            cuts.append(None)
-            continue
-        points = np.unique(feature.low + (feature.high - feature.low) * inner)
-        inside = (points > feature.low) & (points < feature.high)
-        cuts.append(tuple(points[inside].tolist()))
+    points = np.unique(feature.low + (feature.high - feature.low) * inner)
+    return tuple(points[(points > feature.low) & (points < feature.high)].tolist())
+
+
+def _view_of(schema: Schema, cuts_of: Callable[[Numeric], tuple[float, ...]]) -> View:
+    features = schema.features.values()
+    cuts = [cuts_of(kind) if isinstance(kind, Numeric) else None for kind in features]
     return View(schema, tuple(cuts))
 
 

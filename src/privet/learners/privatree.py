@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from privet.criteria import Gini
 from privet.learners._assembly import assemble, without_dead_ends, without_needless
-from privet.learners._views import FEW_CODES, grid_of, n_numeric, scale_cuts, two_sides
+from privet.learners._views import FEW_CODES, even_cuts, grid_of, n_numeric, scale_cuts, two_sides
 from privet.learners.budgets import (
     COUNT_SHARE,
     ENOUGH_FOR_QUANTILES,
@@ -204,8 +204,7 @@ def _view(table: PrivateTable, plan: Plan) -> View:
 def _public_cuts(feature: Numeric, plan: Plan) -> tuple[float, ...]:
     if plan.binning == "scales":
         return scale_cuts(feature, plan.bins)
-    steps = np.arange(1, plan.bins) / plan.bins
-    return _distinct(feature.low + (feature.high - feature.low) * steps, feature)
+    return even_cuts(feature, plan.bins)
 
 
 def _distinct(points: object, feature: Numeric) -> tuple[float, ...]:
