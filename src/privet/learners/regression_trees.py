@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.criteria import SAD, SSE, Criterion
+from privet.criteria import Criterion, make_criterion
 from privet.learners._assembly import without_dead_ends
 from privet.learners._growth import (
     Growth,
@@ -69,7 +69,7 @@ def learn(
     if criterion == "linear":
         start = start_of_number(table, amount)
         return learn_from(start, table, max_depth, n_rows, merge=merge)
-    losses: Criterion = SSE() if criterion == "sse" else SAD(TARGET_STEPS)
+    losses = make_criterion(criterion, steps=TARGET_STEPS)
     return _learn_greedily(table, amount, max_depth, n_rows, losses)
 
 
