@@ -37,6 +37,11 @@ class Parameter(ABC):
     def allowed(self) -> str:
         """What it may be, in words that follow "must be"."""
 
+    @property
+    def readable(self) -> str:
+        """The same, as far as texts of the command line can say it."""
+        return self.allowed
+
     @abstractmethod
     def accept(self, value: Any) -> Any:
         """Return a value as learners take it, or raise a ValueError."""
@@ -58,7 +63,7 @@ class Parameter(ABC):
             value = self.read(text)
             self.accept(value)
         except ValueError:
-            raise BudgetError(f"{name} must be {self.allowed}") from None
+            raise BudgetError(f"{name} must be {self.readable}") from None
         return value
 
 
@@ -168,10 +173,15 @@ class Choice(Parameter):
     @property
     def allowed(self) -> str:
         """See :class:`Parameter`."""
-        *most, last = [repr(word) for word in self.words]
+        words = [repr(word) for word in self.words]
         if self.function is not None:
-            most, last = [*most, last], f"a function of {self.function}"
-        return f"{', '.join(most)} or {last}" if most else last
+            words.append(f"a function of {self.function}")
+        return _either(words)
+
+    @property
+    def readable(self) -> str:
+        """See :class:`Parameter`."""
+        return _either([repr(word) for word in self.words])
 
     def accept(self, value: Any) -> Any:
         """See :class:`Parameter`."""
@@ -223,6 +233,11 @@ class Optional(Parameter):
     def read(self, text: str) -> Any:
         """See :class:`Parameter`."""
         return None if text.lower() == "none" else self.given.read(text)
+
+
+def _either(words: list[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 #: What several estimators have.

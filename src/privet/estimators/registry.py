@@ -14,6 +14,9 @@ from typing import Any, TypeVar
 from privet.estimators._base import PrivateEstimator
 from privet.estimators.parameters import Parameter
 
+#: What the command line takes if it is asked for none.
+DEFAULT = "tree"
+
 Estimator = TypeVar("Estimator", bound=type[PrivateEstimator])
 
 
@@ -65,8 +68,9 @@ def register(name: str, *, command: bool = True) -> Callable[[Estimator], Estima
 
 
 def learners() -> dict[str, Learner]:
-    """Return the learners of the command line by their names."""
-    return dict(_learners)
+    """Return the learners of the command line by their names, that of :data:`DEFAULT` first."""
+    names = sorted(_learners, key=lambda name: (name != DEFAULT, name))
+    return {name: _learners[name] for name in names}
 
 
 def estimators() -> tuple[type[PrivateEstimator], ...]:
