@@ -61,10 +61,10 @@ privacy_ : PrivacyCard
 
 
 def filled(text: str) -> str:
-    """Return a docstring with the common texts where their names are."""
+    """Return a docstring with the common texts where their names are; others stay as they are."""
 
     def insert(found: re.Match[str]) -> str:
-        lines = TEXTS[found["name"]].strip("\n").split("\n")
+        lines = TEXTS.get(found["name"], f"<{found['name']}>").strip("\n").split("\n")
         return "\n".join(found["indent"] + line for line in lines)
 
     return re.sub(r"^(?P<indent> *)<(?P<name>[a-z_ ]+)>$", insert, text, flags=re.MULTILINE)
