@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,8 @@ class Criterion(ABC):
         What a region is described by: ``"class_counts"`` (one count per class), ``"moments"``
         (count, sum and sum of squares of a target in 0..2^15), or ``"target_counts"`` (one count
         per step of a target grid).
+    needs : mapping from str to str
+        The public numbers without which it cannot be made, and what they are.
     monotone : bool
         Whether adding a record never lowers the exact loss.
     rounded : bool
@@ -60,9 +63,16 @@ class Criterion(ABC):
 
     name: ClassVar[str]
     statistic: ClassVar[str] = "class_counts"
+    needs: ClassVar[Mapping[str, str]] = {}
     monotone: ClassVar[bool] = True
     rounded: ClassVar[bool] = False
     scale: int
+
+    @classmethod
+    def made_of(cls, public: Mapping[str, int]) -> Criterion:
+        """Return the criterion for the public numbers that it needs."""
+        del public
+        return cls()
 
     @abstractmethod
     def losses(self, statistics: NDArray[Any]) -> Integers:
@@ -85,6 +95,42 @@ class Criterion(ABC):
         """
         del classes, halvings
         return None
+
+
+#: The criteria that can be chosen by name.
+CRITERIA: dict[str, type[Criterion]] = {}
+
+Kind = TypeVar("Kind", bound=type[Criterion])
+
+
+def register(kind: Kind) -> Kind:
+    """Let a criterion be chosen by its name."""
+    CRITERIA[kind.name] = kind
+    return kind
+
+
+def make_criterion(name: str, **public: int | None) -> Criterion:
+    """Return the registered criterion of a name.
+
+    Parameters
+    ----------
+    name : str
+    **public : int or None
+        Public numbers, such as ``classes`` and ``n_max``, of which it takes what it needs.
+
+    Raises
+    ------
+    BudgetError
+        If it needs one that is not known.
+    """
+    kind = CRITERIA[name]
+    known = {need: number for need, number in public.items() if number is not None}
+    for need, what in kind.needs.items():
+        if need not in known:
+            raise BudgetError(
+                f"criterion={name!r} needs {need}, {what}; 'gini' and 'max' need none"
+            )
+    return kind.made_of(known)
 
 
 class LeastLines(Criterion):
@@ -114,6 +160,7 @@ class LeastLines(Criterion):
         return self
 
 
+@register
 @dataclass(frozen=True)
 class Gini(Criterion):
     """Records times Gini impurity: ``n - sum n_c^2 / n``. A record changes it by less than 2."""
@@ -208,6 +255,7 @@ class GiniChords(LeastLines):
         return self._chords * (self._chords - 1) // self._alike
 
 
+@register
 @dataclass(frozen=True)
 class Max(LeastLines):
     """Records outside the majority: ``n - max n_c``. A record changes it by 0 or 1."""
@@ -238,6 +286,7 @@ _ENTROPY_SCALE = 2**16
 _TERM_ERROR = 5
 
 
+@register
 @dataclass(frozen=True)
 class Entropy(Criterion):
     """Records times entropy, in bits, with a public bound on the size of a region.
@@ -254,6 +303,7 @@ class Entropy(Criterion):
     """
 
     name: ClassVar[str] = "entropy"
+    needs: ClassVar[Mapping[str, str]] = {"n_max": "a public bound on the rows"}
     rounded: ClassVar[bool] = True
     scale: ClassVar[int] = _ENTROPY_SCALE  # type: ignore[misc]
     n_max: int
@@ -263,6 +313,11 @@ class Entropy(Criterion):
             raise BudgetError("n_max must be a whole number: a public bound on the rows")
         if not 2 <= self.n_max <= MAX_ROWS:
             raise BudgetError(f"n_max must lie between 2 and {MAX_ROWS}")
+
+    @classmethod
+    def made_of(cls, public: Mapping[str, int]) -> Entropy:
+        """See :class:`Criterion`."""
+        return cls(public["n_max"])
 
     @property
     def _last_step(self) -> float:
@@ -286,6 +341,7 @@ class Entropy(Criterion):
         return math.ceil(self._last_step * self.scale) + 1 + 8 * _TERM_ERROR
 
 
+@register
 @dataclass(frozen=True)
 class ClippedEntropy(Criterion):
     """Records times cross entropy to the best class shares that are all at least ``floor``.
@@ -301,6 +357,7 @@ class ClippedEntropy(Criterion):
     """
 
     name: ClassVar[str] = "clipped_entropy"
+    needs: ClassVar[Mapping[str, str]] = {"classes": "the number of classes"}
     rounded: ClassVar[bool] = True
     scale: ClassVar[int] = _ENTROPY_SCALE  # type: ignore[misc]
     floor: float = 0.02
@@ -313,6 +370,12 @@ class ClippedEntropy(Criterion):
             raise BudgetError("classes must be a whole number, at least 1")
         if self.classes * self.floor > 1:
             raise BudgetError("the floor is too high for that many classes")
+
+    @classmethod
+    def made_of(cls, public: Mapping[str, int]) -> ClippedEntropy:
+        """See :class:`Criterion`. The floor is two per cent, and half of an even share at most."""
+        classes = public["classes"]
+        return cls(min(0.02, 0.5 / classes), classes)
 
     def losses(self, statistics: NDArray[Any]) -> Integers:
         """See :class:`Criterion`."""
@@ -352,6 +415,7 @@ class ClippedEntropy(Criterion):
         return math.ceil(-math.log2(self.floor) * self.scale) + 1 + 4 * error
 
 
+@register
 @dataclass(frozen=True)
 class SSE(Criterion):
     """Sum of squared distances to the mean of a target on the grid 0..2^15.
@@ -380,6 +444,7 @@ class SSE(Criterion):
         return TARGET_STEPS**2
 
 
+@register
 @dataclass(frozen=True)
 class SAD(Criterion):
     """Sum of absolute distances to the median of a target on a grid.
@@ -394,11 +459,17 @@ class SAD(Criterion):
 
     name: ClassVar[str] = "sad"
     statistic: ClassVar[str] = "target_counts"
+    needs: ClassVar[Mapping[str, str]] = {"steps": "the width of the target's grid"}
     steps: int = 255
 
     def __post_init__(self) -> None:
         if not _is_whole(self.steps) or not 1 <= self.steps <= 2**16:
             raise BudgetError("steps must be a whole number between 1 and 65536")
+
+    @classmethod
+    def made_of(cls, public: Mapping[str, int]) -> SAD:
+        """See :class:`Criterion`."""
+        return cls(public["steps"])
 
     @property
     def scale(self) -> int:  # type: ignore[override]

@@ -30,7 +30,7 @@ from privet.learners._growth import (
     trees_of,
 )
 from privet.learners._views import even_view
-from privet.learners.whole_trees import COUNT_SHARE, less
+from privet.learners.budgets import know_rows
 from privet.privacy.budget import Amount
 from privet.privacy.coins import Coins
 from privet.schema import Schema
@@ -265,10 +265,7 @@ def _plan(
     """Return what a tree may cost, and how deep it is: leaves should have enough records."""
     rows, depth, trees = forest.n_rows, forest.max_depth, forest.n_estimators
     if depth is None:
-        if rows is None:
-            counting = amount * COUNT_SHARE
-            amount = less(amount, counting)
-            rows = max(1, int(table.root().noisy_counts(counting)[0]))
+        rows, amount = know_rows(table, amount, rows)
         in_leaf = rows / (trees if forest.partition else 1) / OCCUPANCY
         depth = int(np.clip(math.log(max(in_leaf, 1.0)) / math.log(branches), 1, DEEPEST))
     return amount if forest.partition else amount / trees, depth

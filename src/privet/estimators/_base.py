@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -19,7 +20,6 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from privet.criteria import MAX_ROWS
 from privet.ensemble import Ensemble
 from privet.errors import (
     BudgetError,
@@ -27,30 +27,37 @@ from privet.errors import (
     DataError,
     FederationError,
     LedgerFileError,
+    PublishedCostWarning,
     SchemaError,
     UnsettledWarning,
 )
+from privet.estimators._texts import filled
+from privet.estimators.parameters import Parameter
 from privet.federation import FederatedTable, LocalLink, Party, ProcessLink
 from privet.model import Model, PrivacyCard, class_array
 from privet.outputs import OutputFile
 from privet.privacy import Budget, Ledger, LedgerStore, Reservation
+from privet.privacy.budget import Amount
 from privet.reading import Column, Columns, Numbers, column_of
 from privet.schema import Schema
 from privet.tables import PrivateTable
 from privet.tree import Tree
 
-#: Deeper trees than this are refused: no budget feeds so many levels.
-MAX_DEPTH = 64
-
 
 class PrivateEstimator(BaseEstimator):
     """Base of all estimators.
 
-    A subclass has parameters ``epsilon``, ``schema``, ``ledger`` and ``random_state``, checks its
-    other parameters in :meth:`_check_parameters`, and learns in :meth:`_learn`.
+    A subclass has parameters ``epsilon``, ``schema``, ``ledger`` and ``random_state``, declares its
+    other parameters in ``_parameters``, and learns in :meth:`_learn`. Lines ``<name>`` of its
+    docstring stand for texts that all share (``_texts.py``).
     """
 
+    #: What model files call it; the name with which it is registered, if it says nothing else.
     learner: ClassVar[str]
+    #: What its own parameters may be.
+    _parameters: ClassVar[Mapping[str, Parameter]] = {}
+    #: With less epsilon no answer is better than a guess, and rounding would count.
+    _least_epsilon: ClassVar[float] = 0.0
     #: Whether targets are classes; else they are numbers.
     _of_classes: ClassVar[bool]
 
@@ -59,9 +66,21 @@ class PrivateEstimator(BaseEstimator):
     ledger: LedgerStore | str | Path | None
     random_state: Any
 
-    @abstractmethod
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__doc__ = None if cls.__doc__ is None else filled(cls.__doc__)
+
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        """Return what :meth:`_learn` needs, or raise, before anything is read or spent."""
+        """Return what :meth:`_learn` needs, or raise, before anything is read or spent.
+
+        Here: the declared parameters as learners take them.
+        """
+        del schema
+        if float(self.epsilon) < self._least_epsilon:
+            raise BudgetError(f"epsilon must be at least {self._least_epsilon}")
+        return {
+            name: kind.check(getattr(self, name), name) for name, kind in self._parameters.items()
+        }
 
     @abstractmethod
     def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
@@ -71,6 +90,17 @@ class PrivateEstimator(BaseEstimator):
         """Return what one fit may spend."""
         del schema
         return Budget(self.epsilon)
+
+    def _published_budget(self, cost: Amount, reason: str) -> Budget:
+        """Return what a paper's noise costs; warn if that is more than the paper counts."""
+        if cost > Budget(self.epsilon).limit and self._not_covered() is None:
+            warnings.warn(
+                f"as published, this costs epsilon {float(cost):.4g}, not the {self.epsilon:g} "
+                f"that the paper counts: {reason}",
+                PublishedCostWarning,
+                stacklevel=4,
+            )
+        return Budget(cost)
 
     def _rows_declared(self) -> bool:
         """Tell whether the number of rows was declared as public, so that none was counted."""
@@ -365,46 +395,6 @@ def _refuse_unusable(target: Column, *, of_classes: bool) -> None:
         assert_all_finite(numbers, input_name="y")
         if of_classes:
             check_classification_targets(numbers)
-
-
-def check_depth(max_depth: Any) -> int:
-    """Return a depth that a tree can have."""
-    if isinstance(max_depth, bool) or not isinstance(max_depth, int | np.integer):
-        raise BudgetError("max_depth must be a whole number")
-    if not 1 <= max_depth <= MAX_DEPTH:
-        raise BudgetError(f"max_depth must lie between 1 and {MAX_DEPTH}")
-    return int(max_depth)
-
-
-def check_whole(value: Any, name: str, least: int, most: int) -> int:
-    """Return a parameter that must be a whole number within limits."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | np.integer)
-        or not least <= int(value) <= most
-    ):
-        raise BudgetError(f"{name} must be a whole number from {least} to {most}")
-    return int(value)
-
-
-def check_rows(n_rows: Any) -> int | None:
-    """Return a declared number of rows, or None."""
-    if n_rows is None:
-        return None
-    if (
-        isinstance(n_rows, bool)
-        or not isinstance(n_rows, int | np.integer)
-        or not 1 <= n_rows <= MAX_ROWS
-    ):
-        raise BudgetError(f"n_rows must be a whole number from 1 to {MAX_ROWS}")
-    return int(n_rows)
-
-
-def check_truth(value: Any, name: str) -> bool:
-    """Return a parameter that must be true or false."""
-    if not isinstance(value, bool):
-        raise BudgetError(f"{name} must be true or false")
-    return value
 
 
 def open_store(ledger: Any) -> LedgerStore | None:

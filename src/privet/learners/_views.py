@@ -62,14 +62,18 @@ def even_view(schema: Schema, steps: int) -> View:
 
     Fewer, where bounds are too close for that.
     """
-    inner = np.arange(1, steps) / steps
-    cuts: list[tuple[float, ...] | None] = []
-    for feature in schema.features.values():
-        if not isinstance(feature, Numeric):
-            cuts.append(None)
-            continue
-        cuts.append(feature.nearest(feature.low + (feature.high - feature.low) * inner))
+    features = schema.features.values()
+    cuts = [even_cuts(kind, steps) if isinstance(kind, Numeric) else None for kind in features]
     return View(schema, tuple(cuts))
+
+
+def even_cuts(feature: Numeric, steps: int) -> tuple[float, ...]:
+    """Return the ends of so many equal intervals between a number's bounds, as far as they differ.
+
+    Few doubles may lie between bounds that are large and close.
+    """
+    inner = np.arange(1, steps) / steps
+    return feature.nearest(feature.low + (feature.high - feature.low) * inner)
 
 
 def scale_cuts(feature: Numeric, grid: int, halvings: int = HALVINGS) -> tuple[float, ...]:

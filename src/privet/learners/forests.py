@@ -31,7 +31,7 @@ from privet.learners._growth import (
     shares_of,
     trees_of,
 )
-from privet.learners.whole_trees import COUNT_SHARE, less
+from privet.learners.budgets import know_rows, less
 from privet.privacy.budget import Amount
 from privet.privacy.coins import Coins
 from privet.schema import Schema
@@ -74,10 +74,8 @@ def learn(
 
     ``coins`` decide the parts of the table and, tree by tree, all public choices.
     """
-    if None in (options.n_estimators, options.max_depth) and n_rows is None:
-        counting = amount * COUNT_SHARE
-        amount = less(amount, counting)
-        n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
+    if None in (options.n_estimators, options.max_depth):
+        n_rows, amount = know_rows(table, amount, n_rows)
     trees, depth = options.n_estimators, options.max_depth
     if trees is None:
         assert n_rows is not None

@@ -39,7 +39,8 @@ from privet.tables import (
 )
 from privet.tree import Node, Tree
 
-#: The public grid of split points: so many equal steps between a number's bounds.
+#: The public grid of split points: so many equal steps between a number's bounds, or fewer where
+#: bounds are too close.
 STEPS = 4096
 
 #: Finds one split per cell; the array says which attributes each cell may use.

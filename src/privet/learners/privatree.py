@@ -23,8 +23,14 @@ from numpy.typing import NDArray
 
 from privet.criteria import Gini
 from privet.learners._assembly import assemble, without_dead_ends, without_needless
-from privet.learners._views import FEW_CODES, grid_of, n_numeric, scale_cuts, two_sides
-from privet.learners.whole_trees import COUNT_SHARE, check_least, less
+from privet.learners._views import FEW_CODES, even_cuts, grid_of, n_numeric, scale_cuts, two_sides
+from privet.learners.budgets import (
+    COUNT_SHARE,
+    ENOUGH_FOR_QUANTILES,
+    check_least,
+    know_rows,
+    less,
+)
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
 from privet.tables import (
@@ -43,8 +49,6 @@ from privet.tree import Tree
 
 #: Bins of the paper, of private quantiles, and of equal widths.
 PAPER_BINS, QUANTILE_BINS, UNIFORM_BINS = 10, 16, 64
-#: Quantiles pay if rows x epsilon per numeric feature is at least this (utility.md, 1.4).
-ENOUGH_FOR_QUANTILES = 1000
 #: Part of a node's budget for the order of its categories, if that is bought.
 ORDER_SHARE = Fraction(1, 3)
 
@@ -81,12 +85,11 @@ class Plan:
 
 def learn(table: PrivateTable, *, amount: Amount, n_rows: int | None, options: Options) -> Tree:
     """Learn a tree for at most an amount (``published``: for what :func:`published_cost` says)."""
-    least, counting = table.least_amount, amount * COUNT_SHARE
+    least = table.least_amount
     # Labels have half at most, so that nodes have half at least.
-    check_least([counting, amount / (3 * options.max_depth * len(table.schema.names))], least)
-    if n_rows is None:
-        amount = less(amount, counting)
-        n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
+    node = amount / (3 * options.max_depth * len(table.schema.names))
+    check_least([amount * COUNT_SHARE, node], least)
+    n_rows, amount = know_rows(table, amount, n_rows)
     plan = make_plan(table.schema, n_rows, amount, options, least)
     view = _view(table, plan)
     candidates = Binary([two_sides(view, j) for j in range(len(view.sizes))])
@@ -201,8 +204,7 @@ def _view(table: PrivateTable, plan: Plan) -> View:
 def _public_cuts(feature: Numeric, plan: Plan) -> tuple[float, ...]:
     if plan.binning == "scales":
         return scale_cuts(feature, plan.bins)
-    steps = np.arange(1, plan.bins) / plan.bins
-    return feature.nearest(feature.low + (feature.high - feature.low) * steps)
+    return even_cuts(feature, plan.bins)
 
 
 def _choose(

@@ -29,7 +29,7 @@ from privet.learners._assembly import (
     without_needless,
 )
 from privet.learners._views import even_view
-from privet.learners.whole_trees import COUNT_SHARE, check_least, less
+from privet.learners.budgets import COUNT_SHARE, check_least, count_rows, less
 from privet.privacy.budget import Amount
 from privet.schema import Schema
 from privet.tables import (
@@ -109,7 +109,7 @@ def learn(table: PrivateTable, *, n_rows: int | None, options: Options) -> Tree:
     gains = [level.gain for level in make_levels(rest, 1, options, least)]
     check_least([rest * options.leaf_fraction, *gains, *[counting] * counted], least)
     if counted:
-        n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
+        n_rows = count_rows(table, counting)
     rows = n_rows or 1
     levels = make_levels(rest, rows, options, least)
     root = grow(table.root(view), candidates, view, levels, rows, options)

@@ -107,15 +107,15 @@ class Multiway:
 class Thresholds:
     """Every cut of a numeric feature, all codes of a categorical one, as in C4.5.
 
-    A feature's candidates have the same measure in all, whatever their number. Records without a
-    number go with the upper side.
+    A feature's candidates have the same measure in all, ``steps - 1``, whatever their number, as
+    far as whole shares go. A number without any cut, as its bounds are neighbours, is divided into
+    known and missing. Records without a number go with the upper side.
 
     Parameters
     ----------
     steps : int
         How many intervals the cuts of a numeric feature divide it into, or fewer: whole numbers
-        with few values have no more. What is missing of the measure is shared by the cuts that
-        there are, as far as whole shares go.
+        with few values have no more.
     """
 
     steps: int
@@ -123,18 +123,17 @@ class Thresholds:
     def check(self, view: View, cells: int) -> None:
         """See :class:`Candidates`."""
         del cells
-        sizes = zip(view.sizes, view.cuts, strict=True)
-        if any(cuts is not None and size > self.steps + 1 for size, cuts in sizes):
-            raise ValueError("every number must have at most as many intervals as there are steps")
+        if any(self.options(feature, view) >= self.steps for feature in range(len(view.cuts))):
+            raise ValueError("every number must have fewer cuts than there are steps")
 
     def options(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
         cuts = view.cuts[feature]
-        return 1 if cuts is None else len(cuts)
+        return 1 if cuts is None else max(len(cuts), 1)
 
     def mass(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
-        return (self.steps - 1) // max(1, self.options(feature, view))
+        return (self.steps - 1) // self.options(feature, view)
 
     def width(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
