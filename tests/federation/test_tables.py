@@ -382,7 +382,7 @@ def test_what_goes_wrong_at_a_party_says_nothing_of_its_rows(monkeypatch):
     def fail(self, amount):
         raise IndexError("record 17 has code 42")
 
-    monkeypatch.setattr("privet.tables.table.Cells.noisy_counts", fail)
+    monkeypatch.setattr("privet.tables.table.PrivateCells.noisy_counts", fail)
     clumsy = LocalLink(Clumsy("p1", *rows(20, 0), SCHEMA, Budget(1.0)))
     for ask in (
         lambda: party.answer(root, "noisy_counts", 1),
@@ -1337,9 +1337,9 @@ def test_options_that_would_be_ignored_are_refused():
     table = FederatedTable(parties, protocol="noisy-counts")
     with pytest.raises(FederationError, match="none is drawn"):
         TopDownClassifier(1.0, split="rnm").fit(table)
-    with pytest.raises(FederationError, match="random_state to the Party"):
+    with pytest.raises(BudgetError, match="or to the Party"):
         TopDownClassifier(1.0, random_state=1).fit(table)
-    with pytest.raises(FederationError, match="without y"):
+    with pytest.raises(DataError, match="without y"):
         TopDownClassifier(1.0).fit(table, [0, 1])
     assert all(party.table.ledger.total.epsilon == 0 for party in parties)
 

@@ -30,7 +30,7 @@ from privet import (
 from privet.criteria import Gini
 from privet.datasets import PATIENTS, make_patients
 from privet.privacy import DiscreteLaplace, SecureNoise, SeededNoise
-from privet.tables import Cells, Gradients, Multiway, Scores, View
+from privet.tables import Gradients, Multiway, PrivateCells, Scores, View
 from privet.tables.memory import MemoryEngine
 
 ROWS = 4_999  # a length that nothing else has
@@ -117,7 +117,7 @@ def view(monkeypatch):
     free = ["take", "split"]
     at_table = ["quantiles", "start_scores"]
     for home, name in [
-        *((Cells, name) for name in questions + free),
+        *((PrivateCells, name) for name in questions + free),
         *((PrivateTable, name) for name in at_table),
         (Scores, "add"),
     ]:
@@ -259,7 +259,7 @@ class TestTheWalkerSeesLeaks:
         assert leaks(scores) != []
 
     def test_an_answer_without_noise(self, tainted, view, monkeypatch):
-        monkeypatch.setattr(Cells, "_release", lambda self, counts, mechanisms: counts)
+        monkeypatch.setattr(PrivateCells, "_release", lambda self, counts, mechanisms: counts)
         model = DiffPID3Classifier(schema=PATIENTS, max_depth=1).fit(TABLE)
         assert leaks(*view) != []
         assert model is not None

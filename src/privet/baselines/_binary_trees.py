@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from privet.baselines._checks import check_bins, check_trees
-from privet.baselines._learners import DEEPEST, Forest, learn_bdpt, learn_dpgdf
+from privet.baselines._learners import DEEPEST, Forest, count_two_ways, learn_bdpt, learn_dpgdf
+from privet.criteria import Gini
 from privet.ensemble import Ensemble
 from privet.estimators._base import PrivateClassifier, PrivateTreeEstimator, check_whole
 from privet.privacy import Coins, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 
@@ -77,6 +78,7 @@ class BDPTClassifier(PrivateTreeEstimator):
     """
 
     learner: ClassVar[str] = "bdpt"
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_splits", "noisy_class_counts"})
 
     def __init__(
         self,
@@ -101,8 +103,11 @@ class BDPTClassifier(PrivateTreeEstimator):
             "n_bins": check_bins(self.n_bins),
         }
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return learn_bdpt(table, amount=table.ledger.budget.limit, **options)
+
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(Gini(), count_two_ways(table.schema, options["n_bins"]))
 
 
 class DPGDFClassifier(PrivateClassifier):
@@ -167,6 +172,7 @@ class DPGDFClassifier(PrivateClassifier):
     """
 
     learner: ClassVar[str] = "dpgdf"
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_labels", "choose_splits"})
 
     def __init__(
         self,
@@ -197,6 +203,9 @@ class DPGDFClassifier(PrivateClassifier):
             "n_bins": check_bins(self.n_bins),
         }
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         limit = table.ledger.budget.limit
         return learn_dpgdf(table, amount=limit, coins=Coins.of(self.random_state), **options)
+
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(Gini(), count_two_ways(table.schema, options["n_bins"]))

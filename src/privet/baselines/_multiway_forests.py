@@ -24,7 +24,7 @@ from privet.estimators._base import (
 )
 from privet.privacy import Coins, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 MOST_FEATURES = 2**31
@@ -62,7 +62,7 @@ class _PatilSingh(PrivateEstimator):
         del schema
         return SSE()
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         limit = table.ledger.budget.limit
         return learn_patil_singh(table, amount=limit, coins=Coins.of(self.random_state), **options)
 
@@ -139,6 +139,10 @@ class PatilSinghForestClassifier(_PatilSingh, PrivateClassifier):
 
     criterion: str
 
+    asks: ClassVar[frozenset[str]] = frozenset(
+        {"choose_splits", "noisy_class_counts", "noisy_counts"}
+    )
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -174,6 +178,9 @@ class PatilSinghForestClassifier(_PatilSingh, PrivateClassifier):
         if self.criterion == "clipped_entropy":
             return ClippedEntropy(min(0.02, 0.5 / classes), classes)
         raise BudgetError("criterion must be 'gini', 'max' or 'clipped_entropy'")
+
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(options["criterion"], len(table.schema.names))
 
 
 class PatilSinghForestRegressor(_PatilSingh, PrivateRegressor):
@@ -225,6 +232,10 @@ class PatilSinghForestRegressor(_PatilSingh, PrivateRegressor):
     >>> bool(early > late + 5)
     True
     """
+
+    asks: ClassVar[frozenset[str]] = frozenset(
+        {"choose_splits", "noisy_counts", "noisy_gradients", "start_scores"}
+    )
 
     def __init__(
         self,
@@ -323,6 +334,7 @@ class FletcherIslamForestClassifier(PrivateClassifier):
     """
 
     learner: ClassVar[str] = "fletcher-islam"
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_splits", "noisy_class_counts"})
 
     def __init__(
         self,
@@ -361,5 +373,9 @@ class FletcherIslamForestClassifier(PrivateClassifier):
             "prune": check_truth(self.prune, "prune"),
         }
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         return learn_fletcher_islam(table, amount=table.ledger.budget.limit, **options)
+
+    def _check_table(self, table: Table, **options: Any) -> None:
+        del options
+        table.check_choices(Gini(), len(table.schema.names))

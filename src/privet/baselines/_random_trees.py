@@ -17,7 +17,7 @@ from privet.estimators._base import (
 )
 from privet.privacy import Coins, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 
@@ -42,7 +42,7 @@ class _RandomTrees(PrivateEstimator):
             )
         }
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         limit = table.ledger.budget.limit
         return learn_random_trees(table, amount=limit, coins=Coins.of(self.random_state), **options)
 
@@ -105,6 +105,8 @@ class RandomTreesClassifier(_RandomTrees, PrivateClassifier):
     >>> model.predict([[5.0], [95.0]]).tolist()
     ['no', 'yes']
     """
+
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_class_counts"})
 
     def __init__(
         self,
@@ -174,6 +176,8 @@ class RandomTreesRegressor(_RandomTrees, PrivateRegressor):
     >>> bool(early > late + 5)
     True
     """
+
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_gradients", "start_scores"})
 
     def __init__(
         self,

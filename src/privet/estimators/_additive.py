@@ -11,7 +11,7 @@ from privet.estimators._base import PrivateClassifier, PrivateEstimator, Private
 from privet.learners import additive
 from privet.privacy import Budget, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 
 #: With less, a million rows make no curve that is better than a guess.
 SMALLEST = 1e-6
@@ -21,6 +21,7 @@ class _Additive(PrivateEstimator):
     """What both share."""
 
     learner: ClassVar[str] = "additive"
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_gradients", "start_scores"})
 
     delta: float | None
 
@@ -49,7 +50,7 @@ class _Additive(PrivateEstimator):
         del schema
         return {}
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Ensemble:
         return additive.learn(table, amount=table.ledger.budget.limit, **options)
 
 

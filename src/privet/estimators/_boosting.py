@@ -20,7 +20,7 @@ from privet.estimators._base import (
 from privet.learners import boosting, whole_trees
 from privet.privacy import Budget, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 #: With less, no round is better than a guess.
@@ -33,6 +33,7 @@ class _Boosting(PrivateEstimator):
     """What both share: the parameters of the rounds."""
 
     learner: ClassVar[str] = "boosting"
+    asks: ClassVar[frozenset[str]] = frozenset({"draw_trees"})
 
     delta: float | None
     n_rounds: int | str
@@ -197,7 +198,7 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
             raise BudgetError("aim must be 'probabilities' or 'labels'")
         return {**super()._check_parameters(schema), "labels_only": self.aim == "labels"}
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         return boosting.learn_classes(table, amount=table.ledger.budget.limit, **options)
 
 
@@ -294,7 +295,7 @@ class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
             return asked, None
         return asked, boosting.single_tree_is_better_for_numbers(rows, asked, asked.limit)
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         return boosting.learn_number(table, amount=table.ledger.budget.limit, **options)
 
 

@@ -24,7 +24,7 @@ from privet.estimators._base import (
 from privet.learners import forests
 from privet.privacy import Budget, Coins, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 MOST_TREES = 1_000
@@ -38,6 +38,7 @@ class _DiPriMe(PrivateEstimator):
     """What all share: the parameters of a forest."""
 
     learner: ClassVar[str] = "diprime"
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_halves"})
 
     variant: str
     n_estimators: int | str
@@ -103,7 +104,7 @@ class _DiPriMe(PrivateEstimator):
             )
         return Budget(max(cost, asked.limit))
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         limit = Budget(self.epsilon).limit
         return forests.learn(table, amount=limit, coins=Coins.of(self.random_state), **options)
 

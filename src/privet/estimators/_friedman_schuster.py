@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 from privet.criteria import ClippedEntropy, Criterion, Entropy, Gini, Max
 from privet.errors import BudgetError
 from privet.estimators._base import PrivateTreeEstimator, check_depth
-from privet.federation import FederatedTable
 from privet.learners import friedman_schuster
 from privet.privacy import LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 
@@ -22,10 +21,6 @@ class _FriedmanSchuster(PrivateTreeEstimator):
 
     max_depth: int
     calibration: str
-
-    def _asks(self, **options: Any) -> tuple[str, ...]:
-        del options
-        return "noisy_counts", "noisy_class_counts"
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         del schema
@@ -91,6 +86,7 @@ class SulqID3Classifier(_FriedmanSchuster):
     """
 
     learner: ClassVar[str] = "sulq"
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_class_counts", "noisy_counts"})
 
     def __init__(
         self,
@@ -108,10 +104,7 @@ class SulqID3Classifier(_FriedmanSchuster):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
-        """Raise never: counts are all that it asks for."""
-
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return friedman_schuster.learn_sulq(table, epsilon=table.ledger.budget.limit, **options)
 
 
@@ -175,6 +168,9 @@ class DiffPID3Classifier(_FriedmanSchuster):
     """
 
     learner: ClassVar[str] = "diffpid3"
+    asks: ClassVar[frozenset[str]] = frozenset(
+        {"choose_splits", "noisy_class_counts", "noisy_counts"}
+    )
 
     def __init__(
         self,
@@ -203,10 +199,10 @@ class DiffPID3Classifier(_FriedmanSchuster):
             "criterion": _criterion(self.criterion, self.n_max, len(schema.classes)),
         }
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
-        parties.check_choices(options["criterion"], len(parties.schema.names))
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(options["criterion"], len(table.schema.names))
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return friedman_schuster.learn_diffpid3(table, epsilon=table.ledger.budget.limit, **options)
 
 
@@ -271,6 +267,9 @@ class DiffPC45Classifier(_FriedmanSchuster):
     """
 
     learner: ClassVar[str] = "diffpc45"
+    asks: ClassVar[frozenset[str]] = frozenset(
+        {"choose_splits", "noisy_class_counts", "noisy_counts"}
+    )
 
     def __init__(
         self,
@@ -307,11 +306,10 @@ class DiffPC45Classifier(_FriedmanSchuster):
             "confidence": None if factor is None else float(factor),
         }
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
-        number = friedman_schuster.count_points(parties.schema)
-        parties.check_choices(options["criterion"], number)
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(options["criterion"], friedman_schuster.count_points(table.schema))
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return friedman_schuster.learn_diffpc45(table, epsilon=table.ledger.budget.limit, **options)
 
 

@@ -12,12 +12,11 @@ import numpy as np
 from privet.criteria import Gini
 from privet.errors import BudgetError, FederationError, PublishedCostWarning
 from privet.estimators._base import PrivateTreeEstimator, check_depth, check_rows
-from privet.federation import FederatedTable
 from privet.learners import privatree
 from privet.learners.privatree import Options
 from privet.privacy import Budget, LedgerStore, exact
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 #: Deeper trees than this would have more leaves than anybody labels.
@@ -110,6 +109,7 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
     """
 
     learner: ClassVar[str] = "privatree"
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_labels"})
 
     def __init__(
         self,
@@ -174,10 +174,12 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
         return {"n_rows": rows, "options": options}
 
     def _asks(self, **options: Any) -> tuple[str, ...]:
-        return ("choose_labels", *["noisy_counts"] * (options["n_rows"] is None))
+        return (*super()._asks(), *["noisy_counts"] * (options["n_rows"] is None))
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
+    def _check_table(self, table: Table, **options: Any) -> None:
         given: Options = options["options"]
+        if table.protocol is None:
+            return
         if given.published:
             raise FederationError("the published calibration of PrivaTree is for one table")
         if given.binning not in ("scales", "uniform") or given.categories == "ordered":
@@ -185,8 +187,8 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
                 "parties do not tell quantiles or orders of categories: for a federation give "
                 "binning='scales' or 'uniform', and leave categories='auto'"
             )
-        sizes = privatree.count_sizes(parties.schema, given)
-        parties.check_choices(Gini(), sum(options for options, _ in sizes))
+        sizes = privatree.count_sizes(table.schema, given)
+        table.check_choices(Gini(), sum(options for options, _ in sizes))
 
     def _not_covered(self) -> str | None:
         return "binning='leaking-quantile'" if self.binning == "leaking-quantile" else None
@@ -206,5 +208,5 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
             )
         return Budget(cost)
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return privatree.learn(table, amount=exact(self.epsilon), **options)

@@ -16,12 +16,11 @@ import numpy as np
 from privet.criteria import ClippedEntropy, Criterion, Entropy, Gini, Max
 from privet.errors import BudgetError, FederationError, PublishedCostWarning
 from privet.estimators._base import PrivateTreeEstimator, check_depth, check_rows
-from privet.federation import FederatedTable
 from privet.learners import topdown
 from privet.learners.topdown import Options
 from privet.privacy import Budget, LedgerStore, exact
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 _CHOICES = {
@@ -113,6 +112,7 @@ class TopDownClassifier(PrivateTreeEstimator):
     """
 
     learner: ClassVar[str] = "topdown"
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_class_counts"})
 
     def __init__(
         self,
@@ -190,16 +190,19 @@ class TopDownClassifier(PrivateTreeEstimator):
         return {"n_rows": rows, "options": options}
 
     def _asks(self, **options: Any) -> tuple[str, ...]:
-        return (*super()._asks(), *["noisy_counts"] * topdown.counts_rows(**options))
+        if options["options"].published:
+            return (*super()._asks(), "noisy_candidate_gains")
+        counts = ["noisy_counts"] * topdown.counts_rows(**options)
+        return (*super()._asks(), "choose_best", "choose_labels", *counts)
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
+    def _check_table(self, table: Table, **options: Any) -> None:
         given: Options = options["options"]
-        if given.published:
+        if given.published and not table.can("noisy_candidate_gains"):
             raise FederationError(
                 "the published calibration is for one table: it releases the gains of all splits"
             )
-        number = topdown.count_candidates(parties.schema, given.thresholds)
-        parties.check_choices(given.criterion, number, given.split)
+        number = topdown.count_candidates(table.schema, given.thresholds)
+        table.check_choices(given.criterion, number, given.split)
 
     def _budget(self, schema: Schema) -> Budget:
         asked = Budget(self.epsilon)
@@ -216,7 +219,7 @@ class TopDownClassifier(PrivateTreeEstimator):
             )
         return Budget(cost)
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         if self.calibration == "published":
             return topdown.learn_published(table, amount=exact(self.epsilon), **options)
         return topdown.learn(table, **options)

@@ -19,7 +19,7 @@ from privet.estimators._base import (
 from privet.learners import regression_trees, whole_trees
 from privet.privacy import LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 #: With less, no draw is better than a guess, and rounding would count.
@@ -91,6 +91,7 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
     """
 
     learner: ClassVar[str] = "tree"
+    asks: ClassVar[frozenset[str]] = frozenset({"draw_trees"})
 
     def __init__(
         self,
@@ -128,7 +129,7 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
             "merge": check_truth(self.merge_tests, "merge_tests"),
         }
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return whole_trees.learn(table, amount=table.ledger.budget.limit, **options)
 
 
@@ -194,6 +195,7 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
     """
 
     learner: ClassVar[str] = "regression tree"
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_gradients", "start_scores"})
 
     def __init__(
         self,
@@ -232,5 +234,5 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
             "merge": check_truth(self.merge_tests, "merge_tests"),
         }
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return regression_trees.learn(table, amount=table.ledger.budget.limit, **options)

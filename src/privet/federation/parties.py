@@ -43,7 +43,7 @@ from privet.federation.wire import (
 )
 from privet.privacy import Ballot, Budget, Ledger, LedgerStore, Reservation, Seat, fingerprint
 from privet.schema import Schema
-from privet.tables import NO_NOISE, Binary, Cells, PrivateTable, View
+from privet.tables import NO_NOISE, Binary, PrivateCells, PrivateTable, View
 
 #: Questions that cost nothing: they say which cells are meant, or what is public.
 FREE = frozenset(
@@ -159,7 +159,7 @@ class Party:
         self._pinned, self._doubted = False, 0
         self._closed = False
         #: Cells, and a fingerprint of how they were made: the same at all parties.
-        self._cells: dict[int, tuple[Cells, bytes]] = {}
+        self._cells: dict[int, tuple[PrivateCells, bytes]] = {}
         self._ballots: dict[int, Ballot] = {}
         self._next = 1
         #: One question at a time: of two at once, both could find a round unanswered.
@@ -267,7 +267,7 @@ class Party:
                 raise Refused(f"party {self.name!r}: {question!r} is about cells")
             *first, view = given
             view = self._view(view)
-            made: Cells = getattr(self.table, question)(*first, view)
+            made: PrivateCells = getattr(self.table, question)(*first, view)
             unnamed = replace(view.schema, table=None)
             return self._keep(made, fingerprint(question, first, unnamed, view.cuts))
         if target not in self._cells:
@@ -281,7 +281,7 @@ class Party:
             found = getattr(cells, question)(*asked, honest, self.seat, members, name)
             return self._enter(found) if isinstance(found, Ballot) else found
         found = getattr(cells, question)(*given, **options)
-        if isinstance(found, Cells):
+        if isinstance(found, PrivateCells):
             return self._keep(found, fingerprint(how, question, given, options))
         return found
 
@@ -311,7 +311,7 @@ class Party:
         check_honest(self.name, honest, len(members), self._doubted)
         return given
 
-    def _keep(self, cells: Cells, how: bytes) -> int:
+    def _keep(self, cells: PrivateCells, how: bytes) -> int:
         number = self._number()
         self._cells[number] = (cells, how)
         return number

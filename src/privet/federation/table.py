@@ -58,7 +58,7 @@ from privet.privacy import (
 )
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables import NO_NOISE, Multiway, Split, View, gains_of, list_candidates
+from privet.tables import NO_NOISE, Cells, Multiway, Split, Table, View, gains_of, list_candidates
 
 PROTOCOLS = ("noisy-counts", "local-rnm", "secure-sum")
 #: Part of a selection's budget for proposals; the counts of the proposals have the rest.
@@ -98,7 +98,7 @@ _ASKED = {
 Amounts = Amount | Sequence[Amount]
 
 
-class FederatedTable:
+class FederatedTable(Table):
     """A table whose rows are held by several parties.
 
     Parameters
@@ -153,7 +153,7 @@ class FederatedTable:
             check_cryptography()
             if len(links) < 2:
                 raise FederationError("a secure sum needs two parties or more")
-        self.protocol = protocol
+        self._protocol = protocol
         if honest is not None and protocol != "secure-sum":
             raise FederationError("honest is for secure sums: elsewhere a party needs no others")
         self.honest = _count(honest, "honest", len(links))
@@ -179,10 +179,21 @@ class FederatedTable:
             sealed = [given for _, given in self._lines.ask_all("seal", check=_is_sealed) if given]
             self._lines.ask_all("unseal", sealed[0] if sealed else {})
         self.ledger = Ledger(Budget(float("inf")))
+        #: Parties have their own noise, and answer nothing that their books do not cover.
+        self.seeded, self.covered = False, True
         #: A question must have so much: shares of noise are drawn from tables of a limited size.
         self.least_amount = SMALLEST_RATE if protocol == "secure-sum" else Fraction(0)
         #: Who left while a sum or a choice was made, so that it was paid again.
         self._missed: set[str] = set()
+
+    @property
+    def _cells_class(self) -> type[FederatedCells]:
+        return FederatedCells
+
+    @property
+    def protocol(self) -> str:
+        """How answers are put together."""
+        return self._protocol
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -321,10 +332,10 @@ class FederatedTable:
         scopes = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
         return FederatedCells(self, scopes, Place(parts=count), view, places)
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise FederationError(f"a federation cannot answer {name!r}: it does not sum over parties")
+    def _refuse(self, question: str) -> NoReturn:
+        raise FederationError(
+            f"a federation cannot answer {question!r}: it does not sum over parties"
+        )
 
 
 class _Lines:
@@ -412,7 +423,7 @@ class _Lines:
                         link.send(places[link.name], "forget")
 
 
-class FederatedCells:
+class FederatedCells(Cells):
     """Disjoint cells of a federated table, asked all at once.
 
     Answers have shapes that depend on the schema and on earlier answers only.
@@ -446,6 +457,11 @@ class FederatedCells:
         """The table's schema."""
         return self._table.schema
 
+    @property
+    def view(self) -> View:
+        """Through which public cuts the records are seen."""
+        return self._view
+
     # Free
 
     def take(self, chosen: NDArray[Any]) -> FederatedCells:
@@ -463,12 +479,12 @@ class FederatedCells:
 
     def partition(self, by: str) -> FederatedCells:
         """Return the cells divided by a feature: one part for every code of it. Free."""
-        split = Multiway().split(self.schema.names.index(by), 0, 0, self._view)
+        split = Multiway().split(self.schema.names.index(by), 0, 0, self.view)
         return self.split([split] * len(self))
 
     def _derive(self, question: str, scopes: Scopes, place: Place, *given: Any) -> FederatedCells:
         answers = self._ask(question, *given, check=_is_place)
-        return FederatedCells(self._table, scopes, place, self._view, dict(answers))
+        return FederatedCells(self._table, scopes, place, self.view, dict(answers))
 
     # Private
 
@@ -546,7 +562,7 @@ class FederatedCells:
         self, candidates: Any, criterion: Criterion, amount: Amount, *, how: str
     ) -> list[Split]:
         """Return one split per cell, good by a criterion."""
-        offered = list_candidates(candidates, self._view)
+        offered = list_candidates(candidates, self.view)
         self._table.check_choices(criterion, len(offered), how)
         allowed = np.ones((len(self), len(self.schema.names)), dtype=bool)
         return self._choose(candidates, criterion, amount, allowed, "choose_best", (), {"how": how})
@@ -555,16 +571,18 @@ class FederatedCells:
         self,
         candidates: Any,
         criterion: Criterion,
-        amount: Amount,
+        amount: Amounts,
         allowed: NDArray[np.bool_],
         *,
         flip: bool = True,
     ) -> list[Split]:
         """Return one split per cell, good by a criterion, of the features that it may use.
 
-        Under secure sums always by permute-and-flip.
+        For one amount; under secure sums always by permute-and-flip.
         """
-        self._table.check_choices(criterion, len(list_candidates(candidates, self._view)))
+        if isinstance(amount, Sequence):
+            raise BudgetError("parties choose splits for one amount, the same for all cells")
+        self._table.check_choices(criterion, len(list_candidates(candidates, self.view)))
         return self._choose(
             candidates, criterion, amount, allowed, "choose_splits", (allowed,), {"flip": flip}
         )
@@ -587,18 +605,18 @@ class FederatedCells:
             return self._by_histograms(candidates, criterion, exact(amount), allowed)
         what = Question(Asked.SPLIT, criterion.name)
         if self._table.protocol == "secure-sum":
-            offered = list_candidates(candidates, self._view)
+            offered = list_candidates(candidates, self.view)
             classes = len(self.schema.classes or ())
             lines = lines_of(criterion, classes, len(offered))
             assert lines is not None  # check_choices
             mechanism = NoisyMaxShare(lines.spread, exact(amount), self._table.honest)
-            regions = sum(candidates.width(feature, self._view) for feature, _ in offered)
+            regions = sum(candidates.width(feature, self.view) for feature, _ in offered)
             terms, each, _ = lines.lines(classes).shape
             shape = Shape(len(self), len(offered), regions * terms, each, lines.halvings)
             asked = (candidates, lines, amount, allowed)
             places = self._vote("share_splits", asked, shape, mechanism, what)
             return [
-                candidates.split(*offered[place], cell, self._view)
+                candidates.split(*offered[place], cell, self.view)
                 for cell, place in enumerate(places)
             ]
         proposing = exact(amount) * PROPOSAL_SHARE
@@ -695,7 +713,7 @@ class FederatedCells:
             parts = self.partition(self.schema.names[feature])
             counts = np.asarray(parts.noisy_class_counts(amount / len(features)))
             counts = counts.reshape(len(self), -1, classes)
-            children = candidates.children(feature, counts, range(len(self)), self._view)
+            children = candidates.children(feature, counts, range(len(self)), self.view)
             # No child has fewer than no records; cells may, so that their noise cancels in sums.
             found = criterion.losses(np.maximum(children, 0)).sum(axis=2)
             found = np.where(allowed[:, feature, None], found, np.iinfo(np.int64).max)
@@ -703,14 +721,14 @@ class FederatedCells:
             owners += [(feature, option) for option in range(found.shape[1])]
         best = np.concatenate(losses, axis=1).argmin(axis=1).tolist()
         return [
-            candidates.split(*owners[place], cell, self._view) for cell, place in enumerate(best)
+            candidates.split(*owners[place], cell, self.view) for cell, place in enumerate(best)
         ]
 
     def _are_splits(self, answer: Any) -> bool:
         return (
             type(answer) is list
             and len(answer) == len(self)
-            and all(type(split) is Split and _anew(split).fits(self._view) for split in answer)
+            and all(type(split) is Split and _anew(split).fits(self.view) for split in answer)
         )
 
     # Books and lines
@@ -739,10 +757,10 @@ class FederatedCells:
     def _ask(self, question: str, *given: Any, **options: Any) -> list[tuple[str, Any]]:
         return self._table._lines.ask_all(question, *given, places=self._places, **options)
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise FederationError(f"a federation cannot answer {name!r}: it does not sum over parties")
+    def _refuse(self, question: str) -> NoReturn:
+        raise FederationError(
+            f"a federation cannot answer {question!r}: it does not sum over parties"
+        )
 
 
 def lines_of(criterion: Criterion, classes: int, options: int) -> LeastLines | None:

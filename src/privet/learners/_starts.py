@@ -8,7 +8,7 @@ import numpy as np
 
 from privet.learners.whole_trees import less
 from privet.privacy.budget import Amount
-from privet.tables import PrivateTable
+from privet.tables import Table
 
 #: Part of the budget for it.
 CLASSES_SHARE = Fraction(3, 100)
@@ -18,7 +18,7 @@ NUMBER_SHARE = Fraction(5, 100)
 Start = tuple[tuple[float, ...], Amount, int]
 
 
-def start_of_classes(table: PrivateTable, amount: Amount) -> Start:
+def start_of_classes(table: Table, amount: Amount) -> Start:
     """Buy class counts: log odds of two classes, log shares of more."""
     starting = amount * CLASSES_SHARE
     noisy = np.asarray(table.root().noisy_class_counts(starting)[0], dtype=np.float64)
@@ -30,7 +30,7 @@ def start_of_classes(table: PrivateTable, amount: Amount) -> Start:
     return scores, less(amount, starting), max(1, round(float(counts.sum())))
 
 
-def start_of_number(table: PrivateTable, amount: Amount) -> Start:
+def start_of_number(table: Table, amount: Amount) -> Start:
     """Buy a mean, as a part of the way between the bounds."""
     starting = amount * NUMBER_SHARE
     middle = table.start_scores((0.5,))

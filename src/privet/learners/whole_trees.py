@@ -21,7 +21,7 @@ from privet.learners._assembly import assemble, without_dead_ends
 from privet.learners._views import grid_of, make_view, most_tests, n_numeric
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Branch, Cells, PrivateTable, Sketch, check_sizes
+from privet.tables import Branch, Cells, Sketch, Table, check_sizes
 from privet.tree import Tree
 
 #: Part of the budget for counting the rows, if their number is not declared.
@@ -70,7 +70,7 @@ def check_schema(schema: Schema) -> None:
 
 
 def learn(
-    table: PrivateTable,
+    table: Table,
     *,
     amount: Amount,
     max_depth: int | None,

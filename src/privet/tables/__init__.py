@@ -1,6 +1,7 @@
 """The wall between rows and everything else. See ``table``."""
 
 from privet.tables.halves import Axis
+from privet.tables.interface import QUESTIONS, Cells, Table
 from privet.tables.splits import (
     Binary,
     Branch,
@@ -15,12 +16,20 @@ from privet.tables.splits import (
     gains_of,
     list_candidates,
 )
-from privet.tables.table import NO_NOISE, Cells, Gradients, PrivateTable, Scores, pull_deviation
+from privet.tables.table import (
+    NO_NOISE,
+    Gradients,
+    PrivateCells,
+    PrivateTable,
+    Scores,
+    pull_deviation,
+)
 from privet.tables.views import View
 from privet.tables.whole_trees import check_sizes
 
 __all__ = [
     "NO_NOISE",
+    "QUESTIONS",
     "Axis",
     "Binary",
     "Branch",
@@ -31,10 +40,12 @@ __all__ = [
     "Leaf",
     "Multiway",
     "Ordered",
+    "PrivateCells",
     "PrivateTable",
     "Scores",
     "Sketch",
     "Split",
+    "Table",
     "Thresholds",
     "View",
     "check_sizes",

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -71,6 +71,7 @@ from privet.privacy import (
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
 from privet.tables.halves import Axis, halving_losses, halving_spread, ways_to_halve
+from privet.tables.interface import Amounts, Cells, Table
 from privet.tables.losses import loss_of
 from privet.tables.memory import Assignment, MemoryEngine
 from privet.tables.splits import (
@@ -95,15 +96,12 @@ _MEAN_STEPS, _MEAN_LEVELS = 2**24, 2**10
 #: Why what is learnt with an infinite budget is not private.
 NO_NOISE = "epsilon is infinite, so there is no noise at all"
 
-#: The selections that :meth:`Cells.choose_best` offers.
+#: The selections that :meth:`PrivateCells.choose_best` offers.
 _SELECTIONS: dict[str, type[PermuteAndFlip | Exponential | ReportNoisyMax]] = {
     "flip": PermuteAndFlip,
     "exponential": Exponential,
     "rnm": ReportNoisyMax,
 }
-
-#: What a question may cost, in the budget's own amounts: one for all cells, or one for each.
-Amounts = Amount | Sequence[Amount]
 
 
 @dataclass(frozen=True)
@@ -115,11 +113,11 @@ class _Room:
 
 
 _rooms: WeakKeyDictionary[PrivateTable, _Room] = WeakKeyDictionary()
-_assignments: WeakKeyDictionary[Cells, Assignment] = WeakKeyDictionary()
+_assignments: WeakKeyDictionary[PrivateCells, Assignment] = WeakKeyDictionary()
 _scores: WeakKeyDictionary[Scores, NDArray[np.float64]] = WeakKeyDictionary()
 
 
-class PrivateTable:
+class PrivateTable(Table):
     """A table that answers questions privately, within a budget.
 
     Parameters
@@ -164,18 +162,50 @@ class PrivateTable:
         self.seeded = random_state is not None
         #: Whether the ledger covers all that left; no budget pays for the leaking questions.
         self.covered = True
-        #: A question must have so much: anything.
+        #: No question may cost less; here any amount will do.
         self.least_amount = Fraction(0)
+        #: The table that this is a session of.
+        self._origin: PrivateTable | None = None
         for reason in self.leaks:
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=2)
         _rooms[self] = _Room(MemoryEngine(features, target, schema), noise_of(random_state))
 
-    def root(self, view: View | None = None) -> Cells:
+    @property
+    def _cells_class(self) -> type[PrivateCells]:
+        return PrivateCells
+
+    def session(self, budget: Budget, asks: Iterable[str] = ()) -> PrivateTable:
+        """Return the same table with books of its own, for one fit.
+
+        What is charged there is charged here, too, before anything is computed: fits add up. A pure
+        budget on a table with one of zCDP costs at most ``epsilon^2 / 2`` of it. Raises, before
+        anything is spent, if there is less left than that.
+
+        Parameters
+        ----------
+        budget : Budget
+            What the fit may spend.
+        asks : iterable of str, optional
+            Questions that will surely be asked.
+        """
+        for question in asks:
+            if not self.can(question):
+                self._refuse(question)
+        ledger = self.ledger.subledger(budget)
+        again = object.__new__(PrivateTable)
+        again.__dict__.update(self.__dict__, ledger=ledger, _origin=self, covered=True)
+        again.leaks = tuple(leak for leak in self.leaks if leak != NO_NOISE)
+        if budget.limit == math.inf:
+            again.leaks = (*again.leaks, NO_NOISE)
+        _rooms[again] = _rooms[self]
+        return again
+
+    def root(self, view: View | None = None) -> PrivateCells:
         """Return the whole table as one cell, seen through the schema's bins or another view."""
         view = self._view(view)
-        return Cells(self, self.ledger.root, Place(), _rooms[self].engine.root(view))
+        return PrivateCells(self, self.ledger.root, Place(), _rooms[self].engine.root(view))
 
-    def parts(self, count: int, key: int, view: View | None = None) -> Cells:
+    def parts(self, count: int, key: int, view: View | None = None) -> PrivateCells:
         """Return the table as disjoint parts: which one a record is in, a hash of it says. Free.
 
         Parameters
@@ -193,7 +223,7 @@ class PrivateTable:
         view = self._view(view)
         scopes = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
         place = Place(parts=count)
-        return Cells(self, scopes, place, _rooms[self].engine.parts(view, count, key))
+        return PrivateCells(self, scopes, place, _rooms[self].engine.parts(view, count, key))
 
     def _view(self, view: View | None) -> View:
         if view is None:
@@ -260,8 +290,7 @@ class PrivateTable:
         Nothing is charged, since no budget pays for it: the ledger does not cover it.
         """
         name, numeric = self._numeric(feature)
-        self.covered = False
-        self.mark_leak(
+        self._mark_uncovered(
             "quantiles of the features were taken without noise, so cut points depend on single "
             "records; use binning='quantile' for anything that is published"
         )
@@ -276,6 +305,14 @@ class PrivateTable:
         if reason not in self.leaks:
             self.leaks = (*self.leaks, reason)
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=3)
+
+    def _mark_uncovered(self, reason: str) -> None:
+        """Say that something left which the books do not cover, here and where this is of."""
+        table: PrivateTable | None = self
+        while table is not None:
+            table.covered = False
+            table.mark_leak(reason)
+            table = table._origin
 
     def _numeric(self, feature: int | str) -> tuple[str, Numeric]:
         names = self.schema.names
@@ -298,7 +335,7 @@ class PrivateTable:
         raise TypeError("a private table cannot be pickled or copied: its rows stay where they are")
 
 
-class Cells:
+class PrivateCells(Cells):
     """Disjoint cells of one private table, asked all at once.
 
     A question costs its amount once, however many cells there are: no record lies in two of them.
@@ -327,21 +364,26 @@ class Cells:
         """The table's schema."""
         return self._table.schema
 
+    @property
+    def view(self) -> View:
+        """Through which public cuts the records are seen."""
+        return _assignments[self].view
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("cells cannot be pickled or copied: their rows stay where they are")
 
     # Free: these only say which cells are meant.
 
-    def take(self, chosen: NDArray[Any]) -> Cells:
+    def take(self, chosen: NDArray[Any]) -> PrivateCells:
         """Return some of the cells, by mask or by position, chosen by public facts. Free."""
         chosen = np.asarray(chosen)
         if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "biu"):
             raise ValueError("give a mask of the cells, or a list of positions")
         positions = np.arange(len(self))[chosen if chosen.size else slice(0)]
         assignment = _rooms[self._table].engine.take(_assignments[self], positions)
-        return Cells(self._table, self._scopes.take(positions), self._place, assignment)
+        return PrivateCells(self._table, self._scopes.take(positions), self._place, assignment)
 
-    def split(self, splits: Sequence[Split]) -> Cells:
+    def split(self, splits: Sequence[Split]) -> PrivateCells:
         """Return the children of all cells, those of the first cell first. Free.
 
         Parameters
@@ -356,9 +398,11 @@ class Cells:
         parents = np.repeat(np.arange(len(self)), [split.n_children for split in splits])
         scopes = self._scopes.divide(parents)
         assignment = _rooms[self._table].engine.split(_assignments[self], splits)
-        return Cells(self._table, scopes, replace(self._place, level=self.depth + 1), assignment)
+        return PrivateCells(
+            self._table, scopes, replace(self._place, level=self.depth + 1), assignment
+        )
 
-    def partition(self, by: str) -> Cells:
+    def partition(self, by: str) -> PrivateCells:
         """Return the cells divided by a feature: one part for every code of it, in order. Free.
 
         The codes of a number are its bins, those of a category its values; the last one is for what
@@ -367,16 +411,6 @@ class Cells:
         feature = self._feature(by)
         view = _assignments[self].view
         return self.split([Multiway().split(feature, 0, 0, view)] * len(self))
-
-    def __getitem__(self, place: int) -> Cells:
-        """Return one of the cells. Free."""
-        if not -len(self) <= place < len(self):
-            raise IndexError("there is no such cell")
-        return self.take(np.array([place]))
-
-    def __iter__(self) -> Iterator[Cells]:
-        """Yield the cells one by one. Free."""
-        return (self[place] for place in range(len(self)))
 
     # Private: each of these is charged before it is computed.
 
@@ -984,8 +1018,7 @@ class Cells:
         """
         if self.schema.classes is not None:
             raise DataError("this question needs a number: the target of the schema has classes")
-        self._table.covered = False
-        self._table.mark_leak(
+        self._table._mark_uncovered(
             "the noise of the leaf means was scaled by exact counts, as printed, so no epsilon "
             "covers them; use calibration='valid' for anything that is published"
         )
@@ -1163,6 +1196,8 @@ class Scores:
         cells : Cells
         values : array, one row per cell and one column per score
         """
+        if not isinstance(cells, PrivateCells):
+            raise ValueError("these scores belong to another table")
         scores = self._of(cells._table)
         if values.shape != (len(cells), scores.shape[1]) or not np.isfinite(values).all():
             raise ValueError("give finite values, one row per cell and one column per score")
