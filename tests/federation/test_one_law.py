@@ -8,7 +8,7 @@ import pytest
 
 from privet import Budget, Categorical, Numeric, Schema, TopDownClassifier
 from privet.federation import FederatedTable, Party
-from privet.federation.table import lines_of
+from privet.federation.protocols.secure_sums import comparable
 from privet.learners.topdown import make_view
 from privet.privacy import DiscreteLaplace, NoisyMaxShare, PermuteAndFlip, Released, SeededNoise
 from privet.tables import PrivateCells, list_candidates
@@ -55,7 +55,7 @@ def replay(monkeypatch, tape):
 
     def choose_alike(self, candidates, criterion, amount, *, how):
         classes, view = len(self.schema.classes), make_view(self.schema, THRESHOLDS)
-        lines = lines_of(criterion, classes, len(list_candidates(candidates, view)))
+        lines = comparable(criterion, classes, len(list_candidates(candidates, view)))
         return choose_best(self, candidates, lines, amount, how=how)
 
     def choose(self, scores, _):

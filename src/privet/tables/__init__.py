@@ -5,6 +5,7 @@ from privet.tables.interface import QUESTIONS, Cells, Table
 from privet.tables.splits import (
     Binary,
     Branch,
+    Candidates,
     Each,
     Given,
     Leaf,
@@ -33,6 +34,7 @@ __all__ = [
     "Axis",
     "Binary",
     "Branch",
+    "Candidates",
     "Cells",
     "Each",
     "Given",

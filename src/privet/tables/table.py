@@ -23,18 +23,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.criteria import MAX_ROWS, SAD, SSE, TARGET_STEPS, Criterion, LeastLines, Max
+from privet.criteria import SAD, SSE, TARGET_STEPS, Criterion, Max, MinOfLinear
 from privet.errors import (
     BudgetError,
     DataError,
-    FederationError,
     PrivacyLeakWarning,
     SchemaError,
 )
 from privet.privacy import (
     SEEDED,
     Asked,
-    Ballot,
     Budget,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -53,15 +51,11 @@ from privet.privacy import (
     Released,
     ReportNoisyMax,
     Scopes,
-    Seat,
-    Terms,
     TopOf,
     WholeTree,
-    check_range,
     coarse_grid,
     exact,
     fine_grid,
-    never,
     noise_for,
     noise_of,
     place_words,
@@ -443,143 +437,73 @@ class PrivateCells(Cells):
         counts = _rooms[self._table].engine.class_counts(_assignments[self])
         return self._release(counts, mechanisms)
 
-    def share_class_counts(
-        self, amount: Amounts, honest: int, seat: Seat, members: Sequence[str], turn: bytes
-    ) -> NDArray[np.uint64]:
-        """Return this party's part of a sum of class counts, masked: nothing without the others'.
+    # Doors for ``privet.federation.mpc`` alone (tests/wall sees to it): what a party adds to secret
+    # sums and choices. What leaves here must leave the party under a mask only.
+
+    def mpc_noisy_counts(self, asked: Asked, amount: Amounts, honest: int) -> NDArray[np.int64]:
+        """Return counts with this party's share of the noise: too little for its rows by itself.
 
         Parameters
         ----------
+        asked : Asked
+            ``ROW_COUNT``: one count per cell; ``CLASS_COUNTS`` or ``LABEL``: one for every class.
         amount : amount, or one per cell
-            What it may cost, in epsilon.
+            What the sum or the choice may cost, in epsilon.
         honest : int
-            How many shares make the noise; there must be as many members.
-        seat : Seat
-            This party's keys.
-        members : sequence of str
-            Who takes part in the round.
-        turn : bytes
-            What the round is called: a :func:`~privet.privacy.fingerprint` of the whole question,
-            of the cells and the amount, too, so that members who were asked something else share no
-            masks. Used once.
+            How many parties' shares make the noise.
 
         Privacy
         -------
-        One integer per cell and class; a record changes one of them by one. Each party adds a
-        share of discrete Laplace noise and a mask; the sum over all members is all that anyone
-        sees, and costs the amount if at least ``honest`` of them add their share
-        (docs/proofs/federation.md).
+        A record changes one integer by one. Shares of discrete Laplace noise (for sums) or of
+        geometric noise (for the choice of a label) add up to noise that costs the amount, if at
+        least ``honest`` parties add theirs and nobody sees one share (docs/proofs/federation.md).
         """
-        self._need_classes()
-        return self._share_sums(amount, honest, seat, members, turn, by_class=True)
-
-    def _share_sums(
-        self,
-        amount: Amounts,
-        honest: int,
-        seat: Seat,
-        members: Sequence[str],
-        turn: bytes,
-        *,
-        by_class: bool,
-    ) -> NDArray[np.uint64]:
-        self._check_round(honest, members)
-        mechanisms = [LaplaceShare(1, each, honest) for each in self._amounts(amount)]
-        numbers = len(self.schema.classes or ()) if by_class else 1
-        mask = seat.mask(members, turn, len(self) * numbers)
-        self._charge(mechanisms, Question(Asked.CLASS_COUNTS if by_class else Asked.ROW_COUNT))
+        if asked is not Asked.ROW_COUNT:
+            self._need_classes()
+        self._need_pure()
+        share = NoisyMaxShare if asked is Asked.LABEL else LaplaceShare
+        mechanisms = [share(1, each, honest) for each in self._amounts(amount)]
+        self._charge(mechanisms, Question(asked))
         room = _rooms[self._table]
         counts = np.asarray(room.engine.class_counts(_assignments[self]))
-        if not by_class:
+        if asked is Asked.ROW_COUNT:
             counts = counts.sum(axis=1, keepdims=True)
         if len(mechanisms) == 1:
-            noisy = mechanisms[0].release(Exact(counts), room.noise)
-        else:
-            rows = zip(mechanisms, counts, strict=True)
-            noisy = np.array([one.release(Exact(row), room.noise) for one, row in rows])
-        return np.asarray(noisy.ravel().astype(np.int64).view(np.uint64) + mask)
+            return mechanisms[0].release(Exact(counts), room.noise)
+        rows = zip(mechanisms, counts, strict=True)
+        return np.array([one.release(Exact(row), room.noise) for one, row in rows])
 
-    def share_counts(
-        self, amount: Amounts, honest: int, seat: Seat, members: Sequence[str], turn: bytes
-    ) -> NDArray[np.uint64]:
-        """Return this party's part in a sum of counts, masked: see :meth:`share_class_counts`.
+    def mpc_exact_counts(
+        self, candidates: Candidates, criterion: MinOfLinear, amount: Amount, honest: int
+    ) -> tuple[Exact, NDArray[np.int64]]:
+        """Return class counts of all candidates' children, *exact*, and a share of noise for each.
 
-        Privacy
-        -------
-        One integer per cell; a record changes one of them by one. Noise, masks and cost as for
-        class counts (docs/proofs/federation.md).
-        """
-        return self._share_sums(amount, honest, seat, members, turn, by_class=False)
-
-    def share_labels(
-        self, amount: Amount, honest: int, seat: Seat, members: Sequence[str], turn: bytes
-    ) -> Ballot:
-        """Return this party's part in choosing a frequent class for every cell.
+        Of shapes (cells, children of all candidates, classes) and (cells, candidates). The counts
+        go into comparisons that nobody sees; the noise is added to their losses there.
 
         Parameters
         ----------
-        amount : amount
-            What it may cost, in epsilon.
-        honest, seat, members, turn
-            As for :meth:`share_class_counts`.
-
-        Privacy
-        -------
-        A record raises one of the sums by one. Each party adds a share of geometric noise; which
-        sum is largest is all that anyone sees, and costs the amount if at least ``honest`` parties
-        add their share (docs/proofs/federation.md).
-        """
-        self._need_classes()
-        self._check_round(honest, members)
-        mechanism = NoisyMaxShare(1, exact(amount), honest)
-        seat.common_key()  # or none could take part
-        self._charge([mechanism], Question(Asked.LABEL))
-        room = _rooms[self._table]
-        counts = room.engine.class_counts(_assignments[self])
-        noisy = mechanism.release(Exact(counts), room.noise)
-        return Ballot(noisy, np.zeros_like(noisy), seat, members, turn)
-
-    def share_splits(
-        self,
-        candidates: Candidates,
-        criterion: LeastLines,
-        amount: Amount,
-        allowed: NDArray[np.bool_],
-        honest: int,
-        seat: Seat,
-        members: Sequence[str],
-        turn: bytes,
-    ) -> Ballot:
-        """Return this party's part in choosing a split for every cell.
-
-        Parameters
-        ----------
-        candidates, amount, allowed
-            As for :meth:`choose_splits`, with one amount.
-        criterion : LeastLines
+        candidates : Candidates
+            Which splits each feature offers.
+        criterion : MinOfLinear
             What splits are judged by.
-        honest, seat, members, turn
-            As for :meth:`share_class_counts`.
+        amount : amount
+            What the choice may cost, in epsilon.
+        honest : int
+            How many parties' shares make the noise.
 
         Privacy
         -------
-        The losses are those of all parties' rows together, found by comparisons that nobody sees.
-        A record changes them by the criterion's spread at most. Noise and cost as for
-        :meth:`share_labels` (docs/proofs/federation.md).
+        Which candidate has the best noisy loss of all parties' rows is all that may be told. A
+        record changes the losses by at most the criterion's spread. The choice costs the amount, if
+        at least ``honest`` parties add their share (docs/proofs/federation.md).
         """
         self._need_classes()
-        self._check_round(honest, members)
-        if allowed.shape != (len(self), len(self.schema.names)) or not allowed.any(axis=1).all():
-            raise ValueError("every cell needs at least one feature that it may use")
-        if not isinstance(criterion, LeastLines):
-            raise FederationError("sums and comparisons cannot tell this loss")
-        classes, view = len(self.schema.classes or ()), _assignments[self].view
+        self._need_pure()
+        view, classes = _assignments[self].view, len(self.schema.classes or ())
         candidates.check(view, len(self))
-        lines = criterion.lines(classes)  # which raises if it is not for so many
-        owners = [feature for feature, _ in list_candidates(candidates, view)]
-        check_range(criterion.spread * MAX_ROWS, len(owners))
+        criterion.check(classes)
         mechanism = NoisyMaxShare(criterion.spread, exact(amount), honest)
-        seat.common_key()
         self._charge([mechanism], Question(Asked.SPLIT, criterion.name))
         room = _rooms[self._table]
         features, found = range(len(view.sizes)), []
@@ -588,20 +512,13 @@ class PrivateCells(Cells):
             parts = [candidates.children(j, histograms[j], cells, view) for j in features]
             regions = [part.reshape(len(cells), -1, classes) for part in parts]
             found.append(np.concatenate(regions, axis=1, dtype=np.int64))
-        sizes = [candidates.width(feature, view) for feature in owners]
-        places = np.repeat(np.arange(len(owners)), sizes)
-        terms = Terms(np.concatenate(found), lines, places, criterion.halvings, mechanism.units)
-        nothing = np.zeros((len(self), len(owners)), dtype=np.int64)
-        noisy = mechanism.release(Exact(nothing), room.noise)
-        masses = np.array([candidates.mass(feature, view) for feature in owners])
-        public = np.where(allowed[:, owners], mechanism.bonus(masses), never(len(owners)))
-        return Ballot(noisy, public, seat, members, turn, terms)
+        nothing = np.zeros((len(self), len(list_candidates(candidates, view))), dtype=np.int64)
+        noise = mechanism.release(Exact(nothing), room.noise)
+        return Exact(np.concatenate(found)), noise
 
-    def _check_round(self, honest: int, members: Sequence[str]) -> None:
+    def _need_pure(self) -> None:
         if self._budget.accountant != "pure":
             raise BudgetError("shares of noise need a pure budget")
-        if len(set(members)) < max(honest, 2):
-            raise FederationError("a round needs at least as many members as honest parties")
 
     def choose_labels(self, amount: Amount) -> list[int]:
         """Return for every cell a class that is frequent there, by its place in the schema.

@@ -1,69 +1,49 @@
-"""Data holders and the lines to them.
+"""Data holders.
 
 A :class:`Party` has its rows behind its own wall, its own books, its own noise and its own keys. It
 answers a short list of questions, each charged to its own ledger before it is computed, whatever
-the asker says. A *link* carries questions to a party: in this process, or to another one. What goes
-over a line are the bytes of :mod:`privet.federation.wire`, which can do nothing but be read.
+the asker says.
 """
 
 from __future__ import annotations
 
-import math
-import multiprocessing
-import signal
-import sys
-import time
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from numbers import Real
 from pathlib import Path
-from pickle import PicklingError
-from queue import Empty, SimpleQueue
-from threading import RLock, Thread
-from typing import Any, Protocol, Self
+from threading import RLock
+from typing import Any, Self
 from weakref import finalize
 
 import numpy as np
 
 from privet.errors import FederationError, PrivetError
+from privet.federation.mpc import SHARES, MaskKeys, SecretChoice, fingerprint
 from privet.federation.wire import (
     CLASSES,
     DTYPES,
     ENVELOPES,
-    MOST_BYTES,
     PLAIN,
-    Reply,
-    Request,
     WireError,
-    decode_as,
-    encode,
     rebuild,
 )
-from privet.privacy import Ballot, Budget, Ledger, LedgerStore, Reservation, Seat, fingerprint
+from privet.privacy import Budget, Ledger, LedgerStore, Reservation
 from privet.schema import Schema
 from privet.tables import NO_NOISE, Binary, PrivateCells, PrivateTable, View
 
 #: Questions that cost nothing: they say which cells are meant, or what is public.
 FREE = frozenset(
     {"root", "parts", "take", "split", "forget", "public_key", "join", "seal", "unseal", "describe",
-     "left", "vote"}
+     "left", "step"}
 )  # fmt: skip
 #: Questions that are charged.
-CHARGED = frozenset(
-    {"noisy_counts", "noisy_class_counts", "choose_best", "choose_splits", "share_class_counts",
-     "share_counts", "share_labels", "share_splits"}
-)  # fmt: skip
+CHARGED = frozenset({"noisy_counts", "noisy_class_counts", "choose_best", "choose_splits", *SHARES})
 
-#: Questions that come with arrays: which cells, which features, what was dealt or opened.
-_WITH_ARRAYS = frozenset({"take", "choose_splits", "share_splits", "vote"})
+#: Questions that come with arrays: which cells, which features, randomness or opened words.
+_WITH_ARRAYS = frozenset({"take", "choose_splits", "share_splits", "step"})
 
 #: What needs no second look, wherever it is.
 _NUMBERS = frozenset({int, float})
-
-#: About a year, in seconds: what clocks can wait for.
-_MOST_PATIENCE = 30_000_000
 
 
 class Refused(FederationError):
@@ -154,35 +134,35 @@ class Party:
             )
         #: Ends the books: by close, or when nobody has the party any more.
         self._end = finalize(self, _end, self.table.ledger, reservation)
-        self._seat: Seat | None = None
+        self._keys: MaskKeys | None = None
         #: Whether the roster came from the owner, and how many of a roster may not be honest.
         self._pinned, self._doubted = False, 0
         self._closed = False
         #: Cells, and a fingerprint of how they were made: the same at all parties.
         self._cells: dict[int, tuple[PrivateCells, bytes]] = {}
-        self._ballots: dict[int, Ballot] = {}
+        self._choices: dict[int, SecretChoice] = {}
         self._next = 1
-        #: One question at a time: of two at once, both could find a round unanswered.
-        self._turn = RLock()
+        #: Of two questions at once, both could find a round unanswered.
+        self._one_at_a_time = RLock()
 
     @property
-    def seat(self) -> Seat:
-        """Its keys, made on first use."""
-        if self._seat is None:
-            self._seat = Seat(self.name)
-        return self._seat
+    def keys(self) -> MaskKeys:
+        """Its keys for secret sums and choices, made on first use."""
+        if self._keys is None:
+            self._keys = MaskKeys(self.name)
+        return self._keys
 
     def join(self, roster: Mapping[str, bytes]) -> None:
         """Read the names and public keys of all parties: what secure sums rest on.
 
         An owner who does not trust the coordinator to pass keys on gets them from the other owners
-        (each party's ``seat.public_key``) and calls this first: any other roster is refused then.
+        (each party's ``keys.public_key``) and calls this first: any other roster is refused then.
         """
         self._join(roster)
         self._pinned = True
 
     def _join(self, roster: Mapping[str, bytes]) -> None:
-        self.seat.join(roster)
+        self.keys.join(roster)
         if self.trusted is not None:
             self._doubted = max(self._doubted, len(roster) - self.trusted)
 
@@ -191,10 +171,10 @@ class Party:
 
         A new federation has new keys, so that nothing of the one before can be asked any more.
         """
-        if self.seat.peers and not self._pinned:
-            self._seat = None
-            self._ballots.clear()
-        return self.seat.public_key
+        if self.keys.peers and not self._pinned:
+            self._keys = None
+            self._choices.clear()
+        return self.keys.public_key
 
     def __enter__(self) -> Self:
         return self
@@ -214,7 +194,7 @@ class Party:
         way that is not foreseen is a :class:`Lost` answer: its text could be about the rows.
         """
         try:
-            with self._turn:
+            with self._one_at_a_time:
                 return self._answer(target, question, given, options)
         except PrivetError:
             raise
@@ -243,24 +223,24 @@ class Party:
             leaks = [leak for leak in self.table.leaks if leak != NO_NOISE]
             return self.table.schema.to_dict(), leaks, sorted(self.allowed)
         if question == "left":
-            return self.table.ledger.left, self._seat and self._seat.public_key, self._doubted
+            return self.table.ledger.left, self._keys and self._keys.public_key, self._doubted
         if question == "public_key":
             return self._public_key()
         if question == "join":
             return self._join(*given)
         if question in ("seal", "unseal"):
-            return getattr(self.seat, question)(*given)
+            return getattr(self.keys, question)(*given)
         if question == "forget":
             self._cells.pop(target, None)
-            self._ballots.pop(target, None)
+            self._choices.pop(target, None)
             return None
-        if question == "vote":
-            if target not in self._ballots:
+        if question == "step":
+            if target not in self._choices:
                 raise Refused(f"party {self.name!r} takes part in no such choice")
             try:
-                return self._ballots[target].answer(*given)
+                return self._choices[target].step(*given)
             except FederationError:
-                del self._ballots[target]
+                del self._choices[target]
                 raise
         if target == 0:
             if question not in ("root", "parts"):
@@ -273,13 +253,13 @@ class Party:
         if target not in self._cells:
             raise Refused(f"party {self.name!r} has no such cells")
         cells, how = self._cells[target]
-        if question.startswith("share_"):
-            *asked, honest, members, turn = self._check_round(given)
+        if question in SHARES:
+            *asked, honest, members, nonce = self._check_round(given)
             # A round is called by all that was asked: whoever was asked something else, for less
             # noise, or of other cells, has other masks, and nobody can read the sum.
-            name = fingerprint(how, question, asked, honest, sorted(members), turn)
-            found = getattr(cells, question)(*asked, honest, self.seat, members, name)
-            return self._enter(found) if isinstance(found, Ballot) else found
+            name = fingerprint(how, question, asked, honest, sorted(members), nonce)
+            found = SHARES[question](cells, *asked, honest, self.keys, members, name)
+            return self._join_choice(found) if isinstance(found, SecretChoice) else found
         found = getattr(cells, question)(*given, **options)
         if isinstance(found, PrivateCells):
             return self._keep(found, fingerprint(how, question, given, options))
@@ -296,16 +276,16 @@ class Party:
 
     def _check_round(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
         """Refuse a round that its owner would not join, before it is charged."""
-        honest, members, turn = given[-3:] if len(given) >= 3 else (None, None, None)
-        roster = {self.name, *self.seat.peers}
+        honest, members, nonce = given[-3:] if len(given) >= 3 else (None, None, None)
+        roster = {self.name, *self.keys.peers}
         if not (
             type(honest) is int
             and isinstance(members, list | tuple)
             and len(set(members)) == len(members)
             and self.name in members
             and set(members) <= roster
-            and isinstance(turn, bytes)
-            and len(turn) == 16
+            and isinstance(nonce, bytes)
+            and len(nonce) == 16
         ):
             raise Refused(f"party {self.name!r} takes part in no such round")
         check_honest(self.name, honest, len(members), self._doubted)
@@ -316,9 +296,9 @@ class Party:
         self._cells[number] = (cells, how)
         return number
 
-    def _enter(self, ballot: Ballot) -> int:
+    def _join_choice(self, choice: SecretChoice) -> int:
         number = self._number()
-        self._ballots[number] = ballot
+        self._choices[number] = choice
         return number
 
     def _number(self) -> int:
@@ -328,7 +308,7 @@ class Party:
 
 def check_honest(name: str, honest: int, members: int, doubted: int) -> None:
     """Raise if noise would rest on more honest parties than a party's owner counts on."""
-    # Of the members, so many may not be honest: as many as of the whole roster.
+    # As many of the members may not be honest as of the whole roster.
     sure = max(0, members - doubted)
     if honest > sure:
         raise Refused(
@@ -372,240 +352,3 @@ def _own(value: Any, *, arrays: bool = False) -> Any:
     # A new object has passed the checks of its class, and has no memory.
     _, names = CLASSES[kind]
     return rebuild(kind, [_own(getattr(value, name), arrays=kind is Binary) for name in names])
-
-
-class Link(Protocol):
-    """A line to one party. Questions may be sent to several parties before answers are awaited.
-
-    How long a link waits for an answer counts from the question: several slow parties are waited
-    for at the same time.
-    """
-
-    name: str
-
-    def send(self, target: int, question: str, *given: Any, **options: Any) -> int:
-        """Send a question; return its number."""
-
-    def receive(self, number: int) -> Any:
-        """Return the answer to a question, or raise :class:`Refused` or :class:`Lost`."""
-
-    def close(self) -> None:
-        """End the line."""
-
-
-class LocalLink:
-    """A party in this process.
-
-    Nothing is made into bytes here: that would lengthen a fit by a third. The party looks at what
-    it is given in the same way, by the same list of types (:meth:`Party.answer`).
-    """
-
-    def __init__(self, party: Party) -> None:
-        self.name = party.name
-        self.party = party
-        self._waiting: dict[int, tuple[int, str, tuple[Any, ...], dict[str, Any]]] = {}
-        self._sent = 0
-
-    def send(self, target: int, question: str, *given: Any, **options: Any) -> int:
-        """See :class:`Link`."""
-        self._sent += 1
-        if question == "forget":  # whose answer nobody waits for
-            self.party.answer(target, question)
-            return self._sent
-        self._waiting[self._sent] = (target, question, given, options)
-        return self._sent
-
-    def receive(self, number: int) -> Any:
-        """See :class:`Link`."""
-        target, question, given, options = self._waiting.pop(number)
-        try:
-            return self.party.answer(target, question, *given, **options)
-        except FederationError:
-            raise
-        except PrivetError as error:
-            raise Refused(f"party {self.name!r} refuses: {error}") from error
-        except Exception:  # of a party of another kind: its text could be about the rows
-            lost = Lost(f"party {self.name!r} failed")
-        raise lost
-
-    def close(self) -> None:
-        """See :class:`Link`."""
-        self.party.close()
-
-
-class ProcessLink:
-    """A party in a process of its own, which reads its rows itself; asked by one thread at a time.
-
-    At its start the new process gets ``make`` and ``given`` as Python starts processes: pickled, by
-    the process that starts it, whose child it is. From then on the two send each other bytes of
-    :mod:`privet.federation.wire` and nothing is unpickled: neither can run code in the other.
-
-    Parameters
-    ----------
-    name : str
-        The party's name.
-    make : function
-        Makes the :class:`Party`; it must be importable, and is called in the new process.
-    given : tuple
-        What it is called with.
-    patience : float, default=600.0
-        Seconds from a question to its answer; one that arrives later is not read. The first answer
-        takes as long as the process needs to start.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        make: Callable[..., Party],
-        given: tuple[Any, ...] = (),
-        *,
-        patience: float = 600.0,
-    ) -> None:
-        if not isinstance(given, tuple):
-            raise FederationError("given must be a tuple of what make is called with: (name,)")
-        seconds: Any = patience
-        known = isinstance(seconds, Real) and not isinstance(seconds, bool)
-        if not known or not 0 < seconds <= _MOST_PATIENCE:
-            raise FederationError(
-                f"patience must be a number of seconds above 0, at most {_MOST_PATIENCE:,}"
-            )
-        self.name = name
-        self.patience = float(seconds)
-        self._sent = 0
-        self._asked: dict[int, float] = {}
-        context = multiprocessing.get_context("spawn")
-        self._line, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, name, make, given), daemon=True)
-        try:
-            self._process.start()
-        except (AttributeError, TypeError, PicklingError) as error:
-            raise FederationError(
-                "another process must be able to import make and what it is given: take a function "
-                "of a module"
-            ) from error
-        theirs.close()
-        # A process that does not read would block whoever writes, and one that stops in the middle
-        # of an answer whoever reads: threads do, not the asker.
-        self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
-        self._inbox: SimpleQueue[tuple[float, bytes | None]] = SimpleQueue()
-        self._writer = Thread(target=self._write, daemon=True)
-        self._reader = Thread(target=self._read, daemon=True)
-        self._writer.start()
-        self._reader.start()
-
-    def _write(self) -> None:
-        with suppress(OSError):
-            while (message := self._outbox.get()) is not None:
-                self._line.send_bytes(message)
-
-    def _read(self) -> None:
-        with suppress(Exception):  # whatever it is, there is nothing more to read
-            while True:
-                message = self._line.recv_bytes(MOST_BYTES)
-                self._inbox.put((time.monotonic(), message))
-        self._inbox.put((0.0, None))
-
-    def send(self, target: int, question: str, *given: Any, **options: Any) -> int:
-        """See :class:`Link`."""
-        if not self._writer.is_alive():
-            raise Lost(f"party {self.name!r} is lost")
-        self._outbox.put(encode(Request(self._sent + 1, target, question, given, options)))
-        self._sent += 1
-        if question != "forget":  # whose answer nobody waits for
-            self._asked[self._sent] = time.monotonic()
-        return self._sent
-
-    def receive(self, number: int) -> Any:
-        """See :class:`Link`. Answers to other questions (late ones, second ones) are dropped."""
-        deadline = self._asked.pop(number) + self.patience
-        while True:
-            try:
-                arrived, message = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
-            except Empty:
-                arrived, message = math.inf, b""
-            if message is None:
-                self._inbox.put((arrived, message))  # for the next one who asks
-                raise Lost(f"party {self.name!r} is lost")
-            if arrived > deadline:
-                raise Lost(f"party {self.name!r} did not answer in time")
-            answer = self._open(message)
-            if answer.number != number:
-                continue
-            if answer.kind == "refused":
-                raise Refused(f"party {self.name!r} refuses: {answer.value}")
-            if answer.kind == "failed":
-                raise Lost(f"party {self.name!r} failed")
-            return answer.value
-
-    def _open(self, message: bytes) -> Reply:
-        """Return the answer that a message is, if it is one."""
-        with suppress(WireError):
-            return decode_as(Reply, message)
-        raise Lost(f"party {self.name!r} answered nonsense")
-
-    def close(self) -> None:
-        """See :class:`Link`."""
-        # A word, not just the end of the line: as long as a thread reads from it, it has no end.
-        self._outbox.put(encode(None))
-        self._outbox.put(None)
-        self._writer.join(timeout=1)
-        if self._writer.is_alive():  # it writes to somebody who does not read
-            self._process.kill()
-        self._process.join(timeout=5)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join(timeout=5)
-        self._reader.join(timeout=1)
-        self._line.close()
-
-
-def serve(line: Any, name: str, make: Callable[..., Party], given: tuple[Any, ...]) -> None:
-    """Answer questions until the line ends, or the asker does; then settle the books.
-
-    What is no question is the end of the line.
-    """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    party, fault = _make(name, make, given)
-    try:
-        while True:
-            question = decode_as(Request, line.recv_bytes(MOST_BYTES))
-            line.send_bytes(_reply(party, fault, question))
-    except Exception:  # the end of the line, or what was sent by nobody who asks
-        return
-    finally:
-        if party is not None:
-            party.close()
-
-
-def _reply(party: Party | None, fault: str, asked: Request) -> bytes:
-    """Return a party's answer to a question, as it is sent."""
-    number = asked.number
-    try:
-        if party is None:
-            raise Refused(fault)
-        found = party.answer(asked.target, asked.name, *asked.given, **asked.options)
-        return encode(Reply(number, "answer", found))
-    except (Lost, WireError):
-        return encode(Reply(number, "failed"))
-    except PrivetError as error:
-        return encode(Reply.refusal(number, str(error)))
-    except Exception:  # what went wrong may be about the rows
-        return encode(Reply(number, "failed"))
-
-
-def _make(
-    name: str, make: Callable[..., Party], given: tuple[Any, ...]
-) -> tuple[Party | None, str]:
-    """Return a party, or why there is none."""
-    try:
-        party: object = make(*given)
-    except PrivetError as error:
-        return None, str(error)
-    except Exception:  # what went wrong may be about the rows
-        return None, "it could not be made; call its make by itself to see why"
-    if not isinstance(party, Party):
-        return None, "its make returns no Party"
-    if party.name != name:
-        party.close()
-        return None, "its make returns a Party with another name than the link's"
-    return party, ""
