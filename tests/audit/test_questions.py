@@ -27,7 +27,7 @@ from privet.tables import PrivateCells, PrivateTable
 
 CASES = {case.options: case for case in of_questions(1.0)}
 #: What costs nothing, and what no budget covers: a study asks it, and its model is marked.
-FREE = {"take", "split", "partition", "root", "parts", "start_scores", "mark_leak"}
+FREE = {"take", "split", "partition", "root", "parts", "start_scores", "mark_leak", "session"}
 LEAKING = {"leaking_means", "leaking_quantiles"}
 
 
@@ -72,7 +72,7 @@ def test_every_question_that_is_charged_has_a_case(monkeypatch):
     assert set(asked) == questions()
     assert {bound["count"] for _, bound in asked["choose_features"]} == {2}
     assert {bound["depth"] for _, bound in asked["draw_trees"]} >= {2, 3}
-    for name in ("choose_labels", "noisy_class_counts", "share_labels", "share_splits"):
+    for name in ("choose_labels", "noisy_class_counts", "mpc_noisy_counts", "mpc_exact_counts"):
         assert max(len(schema.classes) for schema, _ in asked[name]) >= 4
 
 

@@ -26,6 +26,7 @@ from privet import (
     Schema,
     SulqID3Classifier,
     TopDownClassifier,
+    baselines,
     load,
 )
 from privet.criteria import Gini, GiniChords, Max
@@ -44,7 +45,7 @@ from privet.federation.mpc import secret_choice as module
 from privet.federation.party import CHARGED
 from privet.federation.wire import Request, encode
 from privet.learners.topdown import make_candidates, make_view
-from privet.tables import Given, Multiway, PrivateTable, Split, View, gains_of
+from privet.tables import QUESTIONS, Given, Multiway, PrivateTable, Split, View, gains_of
 
 from .parties import (
     SCHEMA,
@@ -952,8 +953,11 @@ def test_what_does_not_sum_is_refused_before_anything_is_spent():
     parties = [party_of(k) for k in range(2)]
     table = FederatedTable(parties)
     for model in (PrivateTreeClassifier(1.0), PrivateBoostingClassifier(1.0)):
-        with pytest.raises(FederationError, match="sums over parties"):
+        with pytest.raises(FederationError, match=r"sums over parties \(draw_trees\)") as caught:
             model.fit(table)
+        for able in ("TopDown", "PrivaTree", "DiffPC45", "DiffPID3", "SulqID3"):
+            assert f"{able}Classifier" in str(caught.value)
+        assert "PrivateTreeClassifier" not in str(caught.value).partition("federation:")[2]
     with pytest.raises(FederationError, match="quantiles"):
         table.quantiles(0, 4, 1)
     with pytest.raises(FederationError, match="draw_trees"):
@@ -961,6 +965,42 @@ def test_what_does_not_sum_is_refused_before_anything_is_spent():
     with pytest.raises(BudgetError, match="pure"):
         table.session(Budget(1.0, delta=1e-6))
     assert all(party.table.ledger.total.epsilon == 0 for party in parties)
+
+
+def test_a_federation_says_what_it_can():
+    able = {"noisy_counts", "noisy_class_counts", "choose_labels", "choose_best", "choose_splits"}
+    free = {"root", "parts", "take", "split", "partition"}
+    for protocol in PROTOCOLS.values():
+        assert set(protocol.asks) == able
+        assert set(protocol.asks.values()) <= CHARGED
+    table = FederatedTable([party_of(0), party_of(1)])
+    assert {question for question in QUESTIONS if table.can(question)} == able | free
+    with pytest.raises(FederationError, match="draw_trees"):
+        table.session(Budget(1.0), ["draw_trees"])
+    view = make_view(SCHEMA, 4)
+    assert table.root(view).view == view
+    assert len(list(table.parts(3, 1))) == 3
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        baselines.BDPTClassifier,
+        baselines.DPGDFClassifier,
+        baselines.FletcherIslamForestClassifier,
+        baselines.PatilSinghForestClassifier,
+        baselines.RandomTreesClassifier,
+    ],
+)
+def test_whatever_asks_for_sums_only_learns_from_parties(kind, protocol):
+    parties = [party_of(k) for k in range(3)]
+    model = kind(4.0).fit(FederatedTable(parties, protocol=protocol))
+    if kind is baselines.BDPTClassifier:  # the others toss coins of their own
+        assert accuracy(model) > 0.8
+    assert model.privacy_.protocol == protocol
+    paid = {float(party.table.ledger.total.epsilon) for party in parties}
+    assert paid == {model.privacy_.epsilon}
 
 
 def test_plausible_mistakes_have_clear_errors(monkeypatch):

@@ -40,7 +40,7 @@ from privet.schema import Schema
 from privet.tables import PrivateTable, Table
 from privet.tree import Tree
 
-#: Deeper trees than this are refused: no budget feeds so many levels.
+#: Deeper trees than this are refused: no budget feeds that many levels.
 MAX_DEPTH = 64
 
 
