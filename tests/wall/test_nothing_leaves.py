@@ -182,6 +182,12 @@ def test_a_fitted_model_and_the_learners_view_hold_nothing_exact(tainted, view, 
     assert leaks(*view) == []
 
 
+def test_a_model_of_an_open_table_holds_nothing_exact(tainted, view):
+    table = PrivateTable(TABLE, TABLE["readmitted"], PATIENTS, Budget(2.0))
+    models = [kind(1.0).fit(table) for kind in (DiffPID3Classifier, PrivateTreeClassifier)]
+    assert leaks(table, *models, *view) == []
+
+
 def test_pickles_and_files_hold_nothing_exact(tainted, tmp_path):
     model = DiffPID3Classifier(schema=PATIENTS, max_depth=2).fit(TABLE)
     assert leaks(pickle.loads(pickle.dumps(model))) == []
@@ -206,8 +212,9 @@ def test_handles_lead_nowhere_and_cannot_be_copied(tainted):
     table = PrivateTable(TABLE, TABLE["readmitted"], PATIENTS, Budget(1.0))
     cells, scores = table.root(), table.start_scores((0.25,))
     scores.add(cells, np.array([[0.5]]))
-    assert leaks(table, cells, scores) == []
-    for handle in (table, cells, scores):
+    session = table.session(Budget(0.5))
+    assert leaks(table, cells, scores, session, session.root()) == []
+    for handle in (table, cells, scores, session):
         for leave in (pickle.dumps, copy.copy, copy.deepcopy):
             with pytest.raises(TypeError, match="cannot be pickled"):
                 leave(handle)

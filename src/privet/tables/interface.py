@@ -57,8 +57,6 @@ class Table(Protocol):
         Whether the noise can be repeated.
     covered : bool
         Whether the ledger covers all that left.
-    protocol : str or None
-        How the answers of several parties are put together; None for one table.
     """
 
     schema: Schema

@@ -298,14 +298,15 @@ class PrivateTable(Table):
         """Say once why what is learnt from this table is not private."""
         if reason not in self.leaks:
             self.leaks = (*self.leaks, reason)
-            warnings.warn(reason, PrivacyLeakWarning, stacklevel=3)
+            warnings.warn(reason, PrivacyLeakWarning, stacklevel=4)
 
     def _mark_uncovered(self, reason: str) -> None:
-        """Say that something left which the books do not cover, here and where this is of."""
+        """Say that something left which the books do not cover, here and where this is from."""
+        self.mark_leak(reason)
         table: PrivateTable | None = self
         while table is not None:
             table.covered = False
-            table.mark_leak(reason)
+            table.leaks = tuple(dict.fromkeys((*table.leaks, reason)))
             table = table._origin
 
     def _numeric(self, feature: int | str) -> tuple[str, Numeric]:
