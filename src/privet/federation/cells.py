@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privet.criteria import Criterion
 from privet.errors import BudgetError, BudgetExceeded, FederationError
 from privet.federation.answers import anew, is_place
-from privet.federation.protocols import Protocol, SplitChoice
+from privet.federation.protocols import AggregationProtocol, SplitChoice
 from privet.privacy import Place, Question, Released, Scopes, exact
 from privet.privacy.budget import Amount
 from privet.schema import Schema
@@ -148,7 +148,7 @@ class FederatedCells(Cells):
     # Books and links, for the protocols
 
     @property
-    def _protocol(self) -> Protocol:
+    def _protocol(self) -> AggregationProtocol:
         return self._table._protocol
 
     def _are_splits(self, answer: Any) -> bool:

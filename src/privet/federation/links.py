@@ -148,7 +148,7 @@ class ProcessLink:
         self._reader.start()
 
     def _write(self) -> None:
-        with suppress(OSError):
+        with suppress(Exception):  # closed while it writes: there is nobody to write to any more
             while (message := self._outbox.get()) is not None:
                 self._pipe.send_bytes(message)
 

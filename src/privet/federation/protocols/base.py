@@ -52,7 +52,7 @@ class SplitChoice:
     alike: bool
 
 
-class Protocol(ABC):
+class AggregationProtocol(ABC):
     """A way to put the answers of several parties together.
 
     Parameters

@@ -43,11 +43,11 @@ class LocalProposals(NoisyCounts):
     def check_choices(
         self, schema: Schema, criterion: Criterion, options: int, how: str | None
     ) -> None:
-        """See :class:`Protocol`: a party chooses by any criterion and any selection."""
+        """See :class:`AggregationProtocol`: a party chooses by any criterion and any selection."""
         del schema, criterion, options, how
 
     def choose_splits(self, cells: FederatedCells, choice: SplitChoice) -> list[Split]:
-        """See :class:`Protocol`."""
+        """See :class:`AggregationProtocol`."""
         proposals = self._propose(cells, choice)
         rest = choice.amount * (1 - PROPOSAL_SHARE)  # an infinite amount stays infinite
         best: list[tuple[int, Split]] = [(0, some[0]) for some in proposals]

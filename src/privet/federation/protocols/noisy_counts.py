@@ -10,7 +10,7 @@ import numpy as np
 from privet.criteria import Criterion
 from privet.errors import FederationError
 from privet.federation.answers import counts_of
-from privet.federation.protocols.base import Protocol, SplitChoice
+from privet.federation.protocols.base import AggregationProtocol, SplitChoice
 from privet.privacy import Asked, DiscreteLaplace, Question, Released
 from privet.privacy.budget import Amount
 from privet.schema import Schema
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from privet.federation.cells import Amounts, FederatedCells
 
 
-class NoisyCounts(Protocol):
+class NoisyCounts(AggregationProtocol):
     """Sums of every party's own noisy counts; splits are the best by noisy histograms.
 
     The histograms of all features share what a choice may cost.
@@ -37,13 +37,13 @@ class NoisyCounts(Protocol):
 
     @property
     def trust(self) -> str:
-        """See :class:`Protocol`."""
+        """See :class:`AggregationProtocol`."""
         return "each party's own noise covers its rows"
 
     def check_choices(
         self, schema: Schema, criterion: Criterion, options: int, how: str | None
     ) -> None:
-        """See :class:`Protocol`."""
+        """See :class:`AggregationProtocol`."""
         del schema, criterion, options
         if how not in (None, "flip"):
             raise FederationError(
@@ -52,12 +52,12 @@ class NoisyCounts(Protocol):
             )
 
     def noisy_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
-        """See :class:`Protocol`."""
+        """See :class:`AggregationProtocol`."""
         check = counts_of((len(cells),))
         return self._sum(cells, "noisy_counts", amount, Asked.ROW_COUNT, check)
 
     def noisy_class_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
-        """See :class:`Protocol`."""
+        """See :class:`AggregationProtocol`."""
         check = counts_of((len(cells), len(cells.schema.classes or ())))
         return self._sum(cells, "noisy_class_counts", amount, Asked.CLASS_COUNTS, check)
 
@@ -75,12 +75,12 @@ class NoisyCounts(Protocol):
         return Released(np.sum([answer for _, answer in answers], axis=0))
 
     def choose_labels(self, cells: FederatedCells, amount: Amount) -> list[int]:
-        """See :class:`Protocol`."""
+        """See :class:`AggregationProtocol`."""
         counts = np.asarray(cells.noisy_class_counts(amount))
         return [int(place) for place in counts.argmax(axis=1)]
 
     def choose_splits(self, cells: FederatedCells, choice: SplitChoice) -> list[Split]:
-        """See :class:`Protocol`."""
+        """See :class:`AggregationProtocol`."""
         allowed, criterion, candidates = choice.allowed, choice.criterion, choice.candidates
         features = np.flatnonzero(allowed.any(axis=0)).tolist()
         classes = len(cells.schema.classes or ())

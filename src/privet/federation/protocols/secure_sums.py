@@ -27,7 +27,7 @@ from privet.federation.mpc import (
     winners,
 )
 from privet.federation.party import check_honest
-from privet.federation.protocols.base import Protocol, SplitChoice
+from privet.federation.protocols.base import AggregationProtocol, SplitChoice
 from privet.federation.wire import MOST_BYTES
 from privet.privacy import (
     SMALLEST_RATE,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _LARGEST = 2**40
 
 
-class SecureSums(Protocol):
+class SecureSums(AggregationProtocol):
     """Counts that are summed under masks, and choices by sums that nobody sees.
 
     The parties' shares of noise add up to *one* noise. Splits and labels are chosen by noisy scores
@@ -85,7 +85,7 @@ class SecureSums(Protocol):
 
     @property
     def trust(self) -> str:
-        """See :class:`Protocol`."""
+        """See :class:`AggregationProtocol`."""
         return (
             f"this epsilon holds if at least {self.honest} of the parties are honest, that "
             "is, add their share of the noise, show it to nobody and keep it nowhere, if the keys "
@@ -94,14 +94,14 @@ class SecureSums(Protocol):
         )
 
     def connect(self, connections: Connections) -> None:
-        """See :class:`Protocol`: public keys, and a key that only the parties have."""
+        """See :class:`AggregationProtocol`: public keys, and a key that only the parties have."""
         self._public_keys = dict(connections.ask_all("public_key", check=is_key))
         connections.ask_all("join", self._public_keys)
         sealed = [given for _, given in connections.ask_all("seal", check=is_sealed) if given]
         connections.ask_all("unseal", sealed[0] if sealed else {})
 
     def check_party(self, name: str, key: bytes | None, members: int, doubted: int) -> None:
-        """See :class:`Protocol`."""
+        """See :class:`AggregationProtocol`."""
         if key != self._public_keys[name]:
             raise FederationError(
                 f"party {name!r} has joined another federation since, with new keys: make a "
@@ -112,7 +112,7 @@ class SecureSums(Protocol):
     def check_choices(
         self, schema: Schema, criterion: Criterion, options: int, how: str | None
     ) -> None:
-        """See :class:`Protocol`."""
+        """See :class:`AggregationProtocol`."""
         if how not in (None, "flip"):
             raise FederationError(
                 "under secure sums, splits are chosen by permute-and-flip: ask for 'flip', or use "
@@ -133,12 +133,12 @@ class SecureSums(Protocol):
         check_range(found.spread * MAX_ROWS, options)
 
     def noisy_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
-        """See :class:`Protocol`."""
+        """See :class:`AggregationProtocol`."""
         question = Question(Asked.ROW_COUNT)
         return Released(self._sum(cells, "share_counts", amount, (len(cells),), question))
 
     def noisy_class_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
-        """See :class:`Protocol`."""
+        """See :class:`AggregationProtocol`."""
         shape = (len(cells), len(cells.schema.classes or ()))
         question = Question(Asked.CLASS_COUNTS)
         return Released(self._sum(cells, "share_class_counts", amount, shape, question))
@@ -174,14 +174,14 @@ class SecureSums(Protocol):
         return total.reshape(shape)
 
     def choose_labels(self, cells: FederatedCells, amount: Amount) -> list[int]:
-        """See :class:`Protocol`."""
+        """See :class:`AggregationProtocol`."""
         mechanism = NoisyMaxShare(1, exact(amount), self.honest)
         shape = ChoiceShape(len(cells), len(cells.schema.classes or ()))
         question = Question(Asked.LABEL)
         return self._choose(cells, "share_labels", (amount,), shape, mechanism, question)
 
     def choose_splits(self, cells: FederatedCells, choice: SplitChoice) -> list[Split]:
-        """See :class:`Protocol`. Always by permute-and-flip, nearly."""
+        """See :class:`AggregationProtocol`. Always by permute-and-flip, nearly."""
         candidates, view = choice.candidates, cells.view
         offered = list_candidates(candidates, view)
         classes = len(cells.schema.classes or ())
