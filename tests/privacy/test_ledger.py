@@ -488,7 +488,7 @@ class TestSubledgers:
         assert ledger.total.epsilon == 1
         assert len(ledger.entries) == 4
         assert len(fit.entries) == 2
-        with pytest.raises(BudgetExceeded, match="may cost epsilon 1.5"):
+        with pytest.raises(BudgetExceeded, match=r"may cost epsilon 1\.5"):
             ledger.subledger(Budget(1.5))
 
     def test_open_ones_together_stay_within_the_tables_budget(self):
