@@ -79,9 +79,9 @@ def sample_messages() -> list[bytes]:
         (1, "choose_splits", (Multiway(), ClippedEntropy(0.02, 2), amount, allowed)),
         (1, "share_splits", (Binary(sides), GiniChords(2, 9), amount, allowed, 3, members, turn)),
         (0, "join", (dict.fromkeys(members, bytes(32)),)),
-        (4, "vote", (words,)),
-        (4, "vote", ([bytes(range(32))] * 3,)),
-        (4, "vote", ([(words.reshape(3, 4), words), (words.reshape(3, 4)[:, :1], words[:5])],)),
+        (4, "step", (words,)),
+        (4, "step", ([bytes(range(32))] * 3,)),
+        (4, "step", ([(words.reshape(3, 4), words), (words.reshape(3, 4)[:, :1], words[:5])],)),
     ]
     questions = [Request(k + 1, *each) for k, each in enumerate(asked)]
     questions.append(Request(99, 1, "choose_best", (Multiway(), Gini(), 1), {"how": "flip"}))

@@ -29,7 +29,7 @@ Integers = NDArray[np.int64]
 #: Most records a table may hold: products of two counts then fit in 64 bits.
 MAX_ROWS = 2**31 - 1
 
-#: Gini has chords for so many classes at most, made by so many halvings.
+#: Gini has chords for at most this many classes, made by this many halvings.
 MOST_CHORDED, HALVINGS = 2**10, range(5, 10)
 
 #: Steps of the fixed-point grid on which a target's moments are summed.
@@ -84,12 +84,12 @@ class Criterion(ABC):
         """Bound on how far apart the changes of two splits' losses are, per added record."""
 
     def check(self, classes: int) -> None:
-        """Raise if this criterion is not for so many classes."""
+        """Raise if this criterion is for another number of classes."""
         if getattr(self, "classes", classes) != classes:
             raise BudgetError("the criterion was made for another number of classes")
 
-    def in_lines(self, classes: int, halvings: int) -> LeastLines | None:
-        """Return this criterion, or one close to it, as sums of least lines, if there is one.
+    def as_min_of_linear(self, classes: int, halvings: int) -> MinOfLinear | None:
+        """Return this criterion, or one close to it, as a :class:`MinOfLinear`, if there is one.
 
         The more halvings (:class:`GiniChords`), the closer.
         """
@@ -133,14 +133,13 @@ def make_criterion(name: str, **public: int | None) -> Criterion:
     return kind.made_of(known)
 
 
-class LeastLines(Criterion):
+class MinOfLinear(Criterion):
     """A loss that needs no more than sums and comparisons.
 
-    So parties can find it of counts that none of them has (``privet.privacy.blind_choice``). It is
-    a sum of terms. A term begins with the least of some lines, which are linear in the class
-    counts. A *halving* makes of a number m, which is at most half of the records n, the lesser of
-    ``2 m`` and ``n - 2 m``. The term is the sum of what all h halvings make, with weights
-    ``4^h, ..., 4, 1``.
+    So parties can find it of counts that none of them has (``privet.federation.mpc``). It is a sum
+    of terms. A term begins with the least of some linear forms of the class counts. A *halving*
+    makes of a number m, which is at most half of the records n, the lesser of ``2 m`` and
+    ``n - 2 m``. The term is the sum of what all h halvings make, with weights ``4^h, ..., 4, 1``.
 
     Attributes
     ----------
@@ -151,10 +150,10 @@ class LeastLines(Criterion):
     halvings: int
 
     @abstractmethod
-    def lines(self, classes: int) -> Integers:
-        """Return the lines, of shape (terms, lines of each, classes)."""
+    def linear_forms(self, classes: int) -> Integers:
+        """Return the coefficients, of shape (terms, linear forms of each, classes)."""
 
-    def in_lines(self, classes: int, halvings: int) -> LeastLines:
+    def as_min_of_linear(self, classes: int, halvings: int) -> MinOfLinear:
         """See :class:`Criterion`."""
         del classes, halvings
         return self
@@ -181,13 +180,13 @@ class Gini(Criterion):
         """``2 * scale``: the loss changes by 2N/(N+1) at most, and floors by its ceiling."""
         return 2 * self.scale
 
-    def in_lines(self, classes: int, halvings: int) -> GiniChords | None:
+    def as_min_of_linear(self, classes: int, halvings: int) -> GiniChords | None:
         """See :class:`Criterion`. None for more classes than chords are made for."""
         return GiniChords(classes, halvings) if classes <= MOST_CHORDED else None
 
 
 @dataclass(frozen=True)
-class GiniChords(LeastLines):
+class GiniChords(MinOfLinear):
     """Gini with chords for its curve.
 
     Gini is the sum over the classes of ``n p (1 - p)``, where p is a class's share. Here the curve
@@ -230,8 +229,8 @@ class GiniChords(LeastLines):
         """See :class:`Criterion`."""
         return self._chords**2 // (2 * self._alike)
 
-    def lines(self, classes: int) -> Integers:
-        """See :class:`LeastLines`. The records of a class, and all others."""
+    def linear_forms(self, classes: int) -> Integers:
+        """See :class:`MinOfLinear`. The records of a class, and all others."""
         self.check(classes)
         own = np.eye(classes, dtype=np.int64)[: classes // self._alike]
         return np.stack([own, 1 - own], axis=1)
@@ -257,7 +256,7 @@ class GiniChords(LeastLines):
 
 @register
 @dataclass(frozen=True)
-class Max(LeastLines):
+class Max(MinOfLinear):
     """Records outside the majority: ``n - max n_c``. A record changes it by 0 or 1."""
 
     name: ClassVar[str] = "max"
@@ -269,8 +268,8 @@ class Max(LeastLines):
         counts = np.asarray(statistics, dtype=np.int64)
         return np.asarray(counts.sum(axis=-1) - counts.max(axis=-1))
 
-    def lines(self, classes: int) -> Integers:
-        """See :class:`LeastLines`."""
+    def linear_forms(self, classes: int) -> Integers:
+        """See :class:`MinOfLinear`."""
         return 1 - np.eye(classes, dtype=np.int64)[None]
 
     @property

@@ -15,7 +15,7 @@ import privet
 from privet import LedgerStore, Schema
 from privet.datasets import PATIENTS
 from privet.reading import read_table
-from privet.tables import Cells
+from privet.tables import PrivateCells
 
 COMMAND = Path(sys.executable).parent / "privet"
 
@@ -264,13 +264,13 @@ def test_a_drafted_schema_is_said_to_leak(folder, call_privet):
 @pytest.mark.parametrize("options", [[], ["--option", "merge_tests=false"]], ids=str)
 def test_merging_can_be_switched_off(learner, options, folder, call_privet, monkeypatch):
     seen = []
-    original = Cells.draw_trees
+    original = PrivateCells.draw_trees
 
     def remember(self, *arguments, **given):
         seen.append(given["merge"])
         return original(self, *arguments, **given)
 
-    monkeypatch.setattr(Cells, "draw_trees", remember)
+    monkeypatch.setattr(PrivateCells, "draw_trees", remember)
     code, _, error = call_privet(
         "fit", folder / "patients.csv", "--schema", folder / "schema.toml",
         "--learner", learner, "--max-depth", 1, "--out", folder / "model.json", *options,

@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as arrays
 from privet.criteria import SAD, SSE, ClippedEntropy, Entropy, Gini, GiniChords, Max
 from privet.errors import FederationError
 from privet.federation import wire
-from privet.federation.parties import _own
+from privet.federation.party import _own
 from privet.federation.wire import (
     CLASSES,
     DTYPES,
@@ -404,7 +404,7 @@ def test_what_is_no_message_is_refused_without_a_word_about_it(message):
 
 
 def test_another_version_is_refused():
-    for start in (b"", b"PVW", b"PVW\x00", b"PVW\x02", b"PVX\x01", b"\x80\x05N."):
+    for start in (b"", b"PVW", b"PVW\x00", b"PVW\x01", b"PVW\x03", b"PVX\x02", b"\x80\x05N."):
         with pytest.raises(WireError, match=SAYS):
             decode(start + b"N")
 

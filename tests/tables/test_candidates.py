@@ -248,7 +248,7 @@ def test_candidates_of_another_view_are_refused_before_anything_is_spent():
         with pytest.raises(ValueError, match="every"):
             cells.noisy_candidate_gains(candidates, Max(), 1)
         with pytest.raises(ValueError, match="every"):
-            cells.share_splits(candidates, Max(), 1, allowed, 2, None, ["a", "b"], b"turn")
+            cells.mpc_exact_counts(candidates, Max(), 1, 2)
     assert table.ledger.total.epsilon == 0
 
 

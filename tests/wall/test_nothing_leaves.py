@@ -30,7 +30,7 @@ from privet import (
 from privet.criteria import Gini
 from privet.datasets import PATIENTS, make_patients
 from privet.privacy import DiscreteLaplace, SecureNoise, SeededNoise
-from privet.tables import Cells, Gradients, Multiway, Scores, View
+from privet.tables import Gradients, Multiway, PrivateCells, Scores, View
 from privet.tables.memory import MemoryEngine
 
 ROWS = 4_999  # a length that nothing else has
@@ -117,7 +117,7 @@ def view(monkeypatch):
     free = ["take", "split"]
     at_table = ["quantiles", "start_scores"]
     for home, name in [
-        *((Cells, name) for name in questions + free),
+        *((PrivateCells, name) for name in questions + free),
         *((PrivateTable, name) for name in at_table),
         (Scores, "add"),
     ]:
@@ -182,6 +182,12 @@ def test_a_fitted_model_and_the_learners_view_hold_nothing_exact(tainted, view, 
     assert leaks(*view) == []
 
 
+def test_a_model_of_an_open_table_holds_nothing_exact(tainted, view):
+    table = PrivateTable(TABLE, TABLE["readmitted"], PATIENTS, Budget(2.0))
+    models = [kind(1.0).fit(table) for kind in (DiffPID3Classifier, PrivateTreeClassifier)]
+    assert leaks(table, *models, *view) == []
+
+
 def test_pickles_and_files_hold_nothing_exact(tainted, tmp_path):
     model = DiffPID3Classifier(schema=PATIENTS, max_depth=2).fit(TABLE)
     assert leaks(pickle.loads(pickle.dumps(model))) == []
@@ -206,8 +212,9 @@ def test_handles_lead_nowhere_and_cannot_be_copied(tainted):
     table = PrivateTable(TABLE, TABLE["readmitted"], PATIENTS, Budget(1.0))
     cells, scores = table.root(), table.start_scores((0.25,))
     scores.add(cells, np.array([[0.5]]))
-    assert leaks(table, cells, scores) == []
-    for handle in (table, cells, scores):
+    session = table.session(Budget(0.5))
+    assert leaks(table, cells, scores, session, session.root()) == []
+    for handle in (table, cells, scores, session):
         for leave in (pickle.dumps, copy.copy, copy.deepcopy):
             with pytest.raises(TypeError, match="cannot be pickled"):
                 leave(handle)
@@ -259,7 +266,7 @@ class TestTheWalkerSeesLeaks:
         assert leaks(scores) != []
 
     def test_an_answer_without_noise(self, tainted, view, monkeypatch):
-        monkeypatch.setattr(Cells, "_release", lambda self, counts, mechanisms: counts)
+        monkeypatch.setattr(PrivateCells, "_release", lambda self, counts, mechanisms: counts)
         model = DiffPID3Classifier(schema=PATIENTS, max_depth=1).fit(TABLE)
         assert leaks(*view) != []
         assert model is not None

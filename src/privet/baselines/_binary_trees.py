@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from privet.baselines._learners import DEEPEST, Forest, learn_bdpt, learn_dpgdf
+from privet.baselines._learners import DEEPEST, Forest, count_two_ways, learn_bdpt, learn_dpgdf
+from privet.criteria import Gini
 from privet.ensemble import Ensemble
 from privet.estimators._base import PrivateClassifier, PrivateTreeEstimator
 from privet.estimators.parameters import BINS, TREES, Parameter, Whole
 from privet.estimators.registry import register
 from privet.privacy import Coins, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 
@@ -73,6 +74,7 @@ class BDPTClassifier(PrivateTreeEstimator):
         "max_depth": Whole(1, DEEPEST),
         "n_bins": BINS,
     }
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_splits", "noisy_class_counts"})
 
     def __init__(
         self,
@@ -90,8 +92,11 @@ class BDPTClassifier(PrivateTreeEstimator):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return learn_bdpt(table, amount=table.ledger.budget.limit, **options)
+
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(Gini(), count_two_ways(table.schema, options["n_bins"]))
 
 
 @register("dpgdf", command=False)
@@ -152,6 +157,7 @@ class DPGDFClassifier(PrivateClassifier):
         "max_depth": Whole(1, DEEPEST),
         "n_bins": BINS,
     }
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_labels", "choose_splits"})
 
     def __init__(
         self,
@@ -176,6 +182,9 @@ class DPGDFClassifier(PrivateClassifier):
         bins = given.pop("n_bins")
         return {"forest": Forest(**given, partition=True), "n_bins": bins}
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         limit = table.ledger.budget.limit
         return learn_dpgdf(table, amount=limit, coins=Coins.of(self.random_state), **options)
+
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(Gini(), count_two_ways(table.schema, options["n_bins"]))

@@ -12,7 +12,7 @@ from privet.baselines._learners import (
     learn_fletcher_islam,
     learn_patil_singh,
 )
-from privet.criteria import MAX_ROWS, make_criterion
+from privet.criteria import MAX_ROWS, Gini, make_criterion
 from privet.ensemble import Ensemble
 from privet.estimators._base import PrivateClassifier, PrivateEstimator, PrivateRegressor
 from privet.estimators.parameters import (
@@ -29,7 +29,7 @@ from privet.estimators.parameters import (
 from privet.estimators.registry import register
 from privet.privacy import Coins, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 
@@ -55,7 +55,7 @@ class _PatilSingh(PrivateEstimator):
             "forest": Forest(**given),
         }
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         limit = table.ledger.budget.limit
         return learn_patil_singh(table, amount=limit, coins=Coins.of(self.random_state), **options)
 
@@ -127,6 +127,10 @@ class PatilSinghForestClassifier(_PatilSingh, PrivateClassifier):
         "criterion": Choice(("gini", "max", "clipped_entropy")),
     }
 
+    asks: ClassVar[frozenset[str]] = frozenset(
+        {"choose_splits", "noisy_class_counts", "noisy_counts"}
+    )
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -152,6 +156,9 @@ class PatilSinghForestClassifier(_PatilSingh, PrivateClassifier):
         self.n_rows = n_rows
         self.ledger = ledger
         self.random_state = random_state
+
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(options["criterion"], len(table.schema.names))
 
 
 @register("patil-singh", command=False)
@@ -196,6 +203,10 @@ class PatilSinghForestRegressor(_PatilSingh, PrivateRegressor):
     >>> bool(early > late + 5)
     True
     """
+
+    asks: ClassVar[frozenset[str]] = frozenset(
+        {"choose_splits", "noisy_counts", "noisy_gradients", "start_scores"}
+    )
 
     def __init__(
         self,
@@ -293,6 +304,7 @@ class FletcherIslamForestClassifier(PrivateClassifier):
         "prune": Truth(),
         "n_rows": ROWS,
     }
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_splits", "noisy_class_counts"})
 
     def __init__(
         self,
@@ -323,5 +335,9 @@ class FletcherIslamForestClassifier(PrivateClassifier):
         own = {name: given.pop(name) for name in ("n_bins", "min_support", "prune")}
         return {"forest": Forest(**given), **own}
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         return learn_fletcher_islam(table, amount=table.ledger.budget.limit, **options)
+
+    def _check_table(self, table: Table, **options: Any) -> None:
+        del options
+        table.check_choices(Gini(), len(table.schema.names))

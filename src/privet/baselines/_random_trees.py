@@ -13,7 +13,7 @@ from privet.estimators.parameters import ROWS, TREES, Automatic, Parameter, Trut
 from privet.estimators.registry import register
 from privet.privacy import Coins, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 
@@ -30,7 +30,7 @@ class _RandomTrees(PrivateEstimator):
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         return {"forest": Forest(**super()._check_parameters(schema))}
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         limit = table.ledger.budget.limit
         return learn_random_trees(table, amount=limit, coins=Coins.of(self.random_state), **options)
 
@@ -85,6 +85,8 @@ class RandomTreesClassifier(_RandomTrees, PrivateClassifier):
     >>> model.predict([[5.0], [95.0]]).tolist()
     ['no', 'yes']
     """
+
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_class_counts"})
 
     def __init__(
         self,
@@ -147,6 +149,8 @@ class RandomTreesRegressor(_RandomTrees, PrivateRegressor):
     >>> bool(early > late + 5)
     True
     """
+
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_gradients", "start_scores"})
 
     def __init__(
         self,

@@ -11,13 +11,14 @@ from privet.estimators.registry import register
 from privet.learners import additive
 from privet.privacy import Budget, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 
 
 class _Additive(PrivateEstimator):
     """What both share."""
 
     _least_epsilon: ClassVar[float] = 1e-6  # with less, no curve of a million rows is right
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_gradients", "start_scores"})
 
     delta: float | None
 
@@ -39,7 +40,7 @@ class _Additive(PrivateEstimator):
         del schema
         return Budget(self.epsilon, delta=self.delta)
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Ensemble:
         return additive.learn(table, amount=table.ledger.budget.limit, **options)
 
 

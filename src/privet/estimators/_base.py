@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -40,7 +40,7 @@ from privet.privacy import Budget, Ledger, LedgerStore, Reservation
 from privet.privacy.budget import Amount
 from privet.reading import Column, Columns, Numbers, column_of
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import PrivateTable, Table
 from privet.tree import Tree
 
 
@@ -58,6 +58,10 @@ class PrivateEstimator(BaseEstimator):
     _parameters: ClassVar[Mapping[str, Parameter]] = {}
     #: With less epsilon no answer is better than a guess, and rounding would count.
     _least_epsilon: ClassVar[float] = 0.0
+    #: The questions that its learner asks, whatever its parameters: methods of
+    #: :class:`~privet.tables.Table` and :class:`~privet.tables.Cells`. If a table cannot answer
+    #: one of them, the fit is refused before anything is spent.
+    asks: ClassVar[frozenset[str]] = frozenset()
     #: Whether targets are classes; else they are numbers.
     _of_classes: ClassVar[bool]
 
@@ -83,7 +87,7 @@ class PrivateEstimator(BaseEstimator):
         }
 
     @abstractmethod
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         """Learn what will be published, within the table's budget."""
 
     def _budget(self, schema: Schema) -> Budget:
@@ -115,8 +119,11 @@ class PrivateEstimator(BaseEstimator):
 
         Parameters
         ----------
-        X : pandas, polars or pyarrow table, array of shape (rows, features), or FederatedTable
-            The features. Columns are found by name; an array's are taken in the schema's order.
+        X : pandas, polars or pyarrow table, array, PrivateTable or FederatedTable
+            The features. Columns are found by name; those of an array of shape (rows, features) are
+            taken in the schema's order. A :class:`~privet.PrivateTable` has its own schema, target,
+            noise and ledger: the fit draws ``epsilon`` from its budget, and fits add up. So has
+            every party of a :class:`~privet.federation.FederatedTable`.
         y : column, optional
             The target. If not given, the schema's target column of ``X``. Records whose class is
             missing or not in the schema, or whose number is missing, are left out, which costs no
@@ -134,33 +141,21 @@ class PrivateEstimator(BaseEstimator):
                 f"no budget covers {self._not_covered()}, so no ledger file can be charged for it; "
                 "use a valid option, or leave the ledger out and publish nothing of it"
             )
-        if isinstance(X, FederatedTable):
-            if y is not None:
-                raise FederationError("the parties have their targets: fit them without y")
-            return self._fit_parties(X)
-        if isinstance(X, Party) or (isinstance(X, list | tuple) and any(map(_is_party, X))):
-            raise FederationError(
-                "parties are asked through a table of all of them: fit(FederatedTable([...]))"
-            )
-        store = open_store(self.ledger)
-        columns = Columns.of(X, self.schema)
-        target = self._target(columns, y)
-        schema = self._schema(columns, target)
+        source = self._open(X, y)
+        schema = source.schema
+        self._check_target(schema)
         options = self._check_parameters(schema)
-        budget = self._budget(schema)
-        table = PrivateTable(columns, target, schema, budget, random_state=self.random_state)
-        reservation = None
-        if store is not None:
-            reservation = store.reserve(
-                budget,
-                f"{type(self).__name__} on {schema.target!r}",
-                columns=[*schema.names, schema.target],
-                table=schema.table,
-            )
-        predictor = self._learn(table, **options)
-        table.ledger.close()  # what is settled must not be spent again
-        if reservation is not None:
-            _settle(reservation, table.ledger)
+        asks = self._asks(**options)
+        if not isinstance(source, _Rows):
+            self._check_table(source, **options)
+            self._check_answers(source, asks)
+        table = source.session(self._budget(schema), asks)
+        try:
+            predictor = self._learn(table, **options)
+        finally:
+            table.ledger.close()  # what is settled must not be spent again
+        if isinstance(source, _Rows):
+            source.settle(table.ledger)
         self.predictor_ = predictor
         self.schema_ = schema
         if schema.classes is not None:
@@ -170,66 +165,67 @@ class PrivateEstimator(BaseEstimator):
             table.leaks,
             rows_declared=self._rows_declared(),
             seeded=table.seeded,
+            protocol=table.protocol,
             covered=table.covered,
+            notes=table.notes,
         )
         self.n_features_in_ = len(schema.names)
-        if columns.named:
+        if isinstance(source, _Rows) and source.columns.named:
             self.feature_names_in_ = np.array(
-                [name for name in columns.names if name in schema.features], dtype=object
+                [name for name in source.columns.names if name in schema.features], dtype=object
             )
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return self
 
-    def _asks(self, **options: Any) -> tuple[str, ...]:
-        """Return what it surely asks of cells, besides splits, where it learns from parties."""
-        del options
-        return "noisy_class_counts", "choose_labels"
-
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
-        """Raise if this cannot be learned from parties, before anything is asked."""
-        del parties, options
-        raise FederationError(
-            f"{type(self).__name__} asks for more than sums over parties; TopDownClassifier, "
-            "PrivaTreeClassifier, DiffPC45Classifier, DiffPID3Classifier and SulqID3Classifier "
-            "learn from a federation"
-        )
-
-    def _fit_parties(self, parties: FederatedTable) -> Self:
-        """Learn from rows that several parties hold, each of which keeps its own ledger."""
-        schema = parties.schema
-        # Each party may have a name of its own for its table.
-        if self.schema is not None and replace(self.schema, table=schema.table) != schema:
-            raise SchemaError("the parties have another schema; leave schema=None")
-        if self.ledger is not None:
-            raise BudgetError(
-                "in a federation every party has its own ledger: give it to the Party"
-            )
-        if getattr(self, "random_state", None) is not None:
+    def _open(self, X: Any, y: Any) -> _Rows | Table:
+        """Return what is learnt from: rows, or a table that somebody else opened."""
+        if isinstance(X, PrivateTable | FederatedTable):
+            if y is not None:
+                raise DataError("a table has its own target: fit it without y")
+            # Parties may have names of their own for their tables.
+            if self.schema is not None and replace(self.schema, table=X.schema.table) != X.schema:
+                raise SchemaError("the table has another schema; leave schema=None")
+            if self.ledger is not None:
+                raise BudgetError(
+                    "a table has its own ledger, and so has every party: leave ledger=None (a "
+                    "Party can be given a ledger file)"
+                )
+            if getattr(self, "random_state", None) is not None:
+                raise BudgetError(
+                    "a table draws its own noise: leave random_state=None, and give random_state "
+                    "to the PrivateTable, or to the Party"
+                )
+            return X
+        if isinstance(X, Party) or (isinstance(X, list | tuple) and any(map(_is_party, X))):
             raise FederationError(
-                "in a federation every party draws its own noise: give random_state to the Party"
+                "parties are asked through a table of all of them: fit(FederatedTable([...]))"
             )
-        if (schema.classes is not None) != self._of_classes:
-            raise SchemaError("the parties' target does not fit this estimator")
-        options = self._check_parameters(schema)
-        self._check_parties(parties, **options)
-        table = parties.session(self._budget(schema), self._asks(**options))
-        predictor = self._learn(table, **options)  # type: ignore[arg-type]
-        table.ledger.close()
-        self.predictor_, self.schema_ = predictor, schema
-        if schema.classes is not None:
-            self.classes_ = class_array(schema)[sorted_classes(schema)]
-        self.privacy_ = PrivacyCard.of(
-            table.ledger,
-            table.leaks,
-            rows_declared=self._rows_declared(),
-            protocol=table.protocol,
-            notes=table.notes,
-        )
-        self.n_features_in_ = len(schema.names)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        return self
+        store = open_store(self.ledger)
+        columns = Columns.of(X, self.schema)
+        target = self._target(columns, y)
+        schema = self._schema(columns, target)
+        purpose = f"{type(self).__name__} on {schema.target!r}"
+        return _Rows(columns, target, schema, self.random_state, store, purpose)
+
+    def _asks(self, **options: Any) -> tuple[str, ...]:
+        """Return the questions that this fit surely asks, by their names."""
+        del options
+        return tuple(sorted(self.asks))
+
+    def _check_answers(self, table: Table, asks: Iterable[str]) -> None:
+        """Raise if a table cannot answer what will be asked; say what can be learnt from it."""
+        refused = sorted(question for question in asks if not table.can(question))
+        if refused:
+            able = dict.fromkeys(kind.__name__ for kind in _estimators() if _suits(kind, table))
+            raise FederationError(
+                f"{type(self).__name__} asks for more than sums over parties "
+                f"({', '.join(refused)}); what learns from a federation: {', '.join(able)}"
+            )
+
+    def _check_table(self, table: Table, **options: Any) -> None:
+        """Raise if a table cannot be asked in the way that this fit will, before it is asked."""
+        del table, options
 
     def save(self, path: str | Path | OutputFile) -> None:
         """Write the fitted model, with its privacy card, to a JSON file.
@@ -268,15 +264,15 @@ class PrivateEstimator(BaseEstimator):
                 raise DataError("X and y have different numbers of rows")
             _refuse_unusable(target, of_classes=self._of_classes)
             return Schema.draft(columns, values=target, classes=self._of_classes)
-        if not isinstance(self.schema, Schema):
-            raise ColumnTypeError("schema must be a Schema; read one with Schema.from_toml(path)")
-        if (self.schema.classes is not None) != self._of_classes:
+        return self.schema
+
+    def _check_target(self, schema: Schema) -> None:
+        if (schema.classes is not None) != self._of_classes:
             raise SchemaError(
                 "this is a classifier: the schema needs classes=[...] instead of bounds"
                 if self._of_classes
                 else "this is a regressor: the schema needs bounds=(low, high) instead of classes"
             )
-        return self.schema
 
     def _check_columns(self, X: Any) -> Any:
         """Apply scikit-learn's rules for names and numbers of columns; ignore extra columns."""
@@ -366,23 +362,68 @@ class PrivateTreeEstimator(SingleTree, PrivateClassifier):
     """Base of the classifiers that end in one tree."""
 
 
+@dataclass
+class _Rows:
+    """Rows that a fit opens itself, and the ledger file that pays for them, if any."""
+
+    columns: Columns
+    target: Column
+    schema: Schema
+    random_state: Any
+    store: LedgerStore | None
+    purpose: str
+    _reservation: Reservation | None = None
+
+    def session(self, budget: Budget, asks: Iterable[str]) -> PrivateTable:
+        """Put the rows behind the wall, and reserve what they may cost."""
+        del asks  # one table answers everything
+        table = PrivateTable(
+            self.columns, self.target, self.schema, budget, random_state=self.random_state
+        )
+        if self.store is not None:
+            self._reservation = self.store.reserve(
+                budget,
+                self.purpose,
+                columns=[*self.schema.names, self.schema.target],
+                table=self.schema.table,
+            )
+        return table
+
+    def settle(self, ledger: Ledger) -> None:
+        """Write down what was spent; a model that is paid for must not be lost if that fails."""
+        if self._reservation is None:
+            return
+        try:
+            self._reservation.settle(ledger.total, ledger.entries)
+        except LedgerFileError:
+            warnings.warn(
+                "the ledger file could not be written (is its disk full?), so it counts all that "
+                "this fit reserved instead of what it spent; the model is not affected",
+                UnsettledWarning,
+                stacklevel=3,
+            )
+
+
+def _estimators() -> Iterator[type[PrivateEstimator]]:
+    """Yield all estimators that were imported so far."""
+    waiting = PrivateEstimator.__subclasses__()
+    while waiting:
+        kind = waiting.pop(0)
+        waiting += kind.__subclasses__()
+        if hasattr(kind, "learner") and not kind.__name__.startswith("_"):
+            yield kind
+
+
+def _suits(kind: type[PrivateEstimator], table: Table) -> bool:
+    """Tell whether an estimator learns what a table has, by questions that it can answer."""
+    of_classes = table.schema.classes is not None
+    return kind._of_classes == of_classes and bool(kind.asks) and all(map(table.can, kind.asks))
+
+
 def sorted_classes(schema: Schema) -> NDArray[np.intp]:
     """Return the order in which scikit-learn's scores expect the classes: sorted."""
     classes = class_array(schema)
     return np.argsort(classes if classes.dtype != object else classes.astype(str), kind="stable")
-
-
-def _settle(reservation: Reservation, ledger: Ledger) -> None:
-    """Write down what was spent; a model that is paid for must not be lost if that fails."""
-    try:
-        reservation.settle(ledger.total, ledger.entries)
-    except LedgerFileError:
-        warnings.warn(
-            "the ledger file could not be written (is its disk full?), so it counts all that this "
-            "fit reserved instead of what it spent; the model is not affected",
-            UnsettledWarning,
-            stacklevel=3,
-        )
 
 
 def _refuse_unusable(target: Column, *, of_classes: bool) -> None:

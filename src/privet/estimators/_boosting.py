@@ -19,7 +19,7 @@ from privet.estimators.registry import register
 from privet.learners import boosting, whole_trees
 from privet.privacy import Budget, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 #: With less per round, no round is better than a guess.
@@ -37,6 +37,7 @@ class _Boosting(PrivateEstimator):
         "merge_tests": Truth(),
     }
     _least_epsilon: ClassVar[float] = 1e-3
+    asks: ClassVar[frozenset[str]] = frozenset({"draw_trees"})
 
     delta: float | None
     n_rounds: int | str
@@ -183,7 +184,7 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
         given["labels_only"] = given.pop("aim") == "labels"
         return given
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         return boosting.learn_classes(table, amount=table.ledger.budget.limit, **options)
 
 
@@ -269,5 +270,5 @@ class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
             return asked, None
         return asked, boosting.single_tree_is_better_for_numbers(rows, asked, asked.limit)
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         return boosting.learn_number(table, amount=table.ledger.budget.limit, **options)

@@ -32,7 +32,7 @@ from privet.estimators.registry import register
 from privet.learners import forests
 from privet.privacy import Budget, Coins, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 #: How many trees the paper has, and how many are right for a number, of which they average noise.
@@ -50,6 +50,7 @@ class _DiPriMe(PrivateEstimator):
         "calibration": CALIBRATION,
         "n_rows": ROWS,
     }
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_halves"})
 
     calibration: str
 
@@ -89,7 +90,7 @@ class _DiPriMe(PrivateEstimator):
         reason = "medians of several features are not of disjoint data"
         return self._published_budget(max(cost, asked.limit), reason)
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         limit = Budget(self.epsilon).limit
         return forests.learn(table, amount=limit, coins=Coins.of(self.random_state), **options)
 

@@ -19,11 +19,10 @@ from privet.estimators.parameters import (
     Whole,
 )
 from privet.estimators.registry import register
-from privet.federation import FederatedTable
 from privet.learners import friedman_schuster
 from privet.privacy import LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 
@@ -34,10 +33,6 @@ class _FriedmanSchuster(PrivateTreeEstimator):
         "max_depth": DEPTH,
         "calibration": CALIBRATION,
     }
-
-    def _asks(self, **options: Any) -> tuple[str, ...]:
-        del options
-        return "noisy_counts", "noisy_class_counts"
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         given = super()._check_parameters(schema)
@@ -107,6 +102,8 @@ class SulqID3Classifier(_FriedmanSchuster):
     ['no', 'yes']
     """
 
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_class_counts", "noisy_counts"})
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -123,10 +120,7 @@ class SulqID3Classifier(_FriedmanSchuster):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
-        """Raise never: counts are all that it asks for."""
-
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return friedman_schuster.learn_sulq(table, epsilon=table.ledger.budget.limit, **options)
 
 
@@ -180,6 +174,10 @@ class DiffPID3Classifier(_Selecting):
     1.0
     """
 
+    asks: ClassVar[frozenset[str]] = frozenset(
+        {"choose_splits", "noisy_class_counts", "noisy_counts"}
+    )
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -200,10 +198,10 @@ class DiffPID3Classifier(_Selecting):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
-        parties.check_choices(options["criterion"], len(parties.schema.names))
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(options["criterion"], len(table.schema.names))
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return friedman_schuster.learn_diffpid3(table, epsilon=table.ledger.budget.limit, **options)
 
 
@@ -262,6 +260,9 @@ class DiffPC45Classifier(_Selecting):
         **_Selecting._parameters,
         "confidence": Optional(Number(0, 0.5, with_high=True)),
     }
+    asks: ClassVar[frozenset[str]] = frozenset(
+        {"choose_splits", "noisy_class_counts", "noisy_counts"}
+    )
 
     def __init__(
         self,
@@ -285,9 +286,8 @@ class DiffPC45Classifier(_Selecting):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
-        number = friedman_schuster.count_points(parties.schema)
-        parties.check_choices(options["criterion"], number)
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(options["criterion"], friedman_schuster.count_points(table.schema))
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return friedman_schuster.learn_diffpc45(table, epsilon=table.ledger.budget.limit, **options)

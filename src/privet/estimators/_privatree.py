@@ -19,12 +19,11 @@ from privet.estimators.parameters import (
     Whole,
 )
 from privet.estimators.registry import register
-from privet.federation import FederatedTable
 from privet.learners import privatree
 from privet.learners.privatree import Options
 from privet.privacy import Budget, LedgerStore, exact
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 #: Deeper trees than this would have more leaves than anybody labels.
@@ -112,6 +111,7 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
         "calibration": CALIBRATION,
         "n_rows": ROWS,
     }
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_labels"})
 
     def __init__(
         self,
@@ -154,10 +154,12 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
         return {"n_rows": rows, "options": Options(published=published, **given)}
 
     def _asks(self, **options: Any) -> tuple[str, ...]:
-        return ("choose_labels", *["noisy_counts"] * (options["n_rows"] is None))
+        return (*super()._asks(), *["noisy_counts"] * (options["n_rows"] is None))
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
+    def _check_table(self, table: Table, **options: Any) -> None:
         given: Options = options["options"]
+        if table.protocol is None:
+            return
         if given.published:
             raise FederationError("the published calibration of PrivaTree is for one table")
         if given.binning not in ("scales", "uniform") or given.categories == "ordered":
@@ -165,8 +167,8 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
                 "parties do not tell quantiles or orders of categories: for a federation give "
                 "binning='scales' or 'uniform', and leave categories='auto'"
             )
-        sizes = privatree.count_sizes(parties.schema, given)
-        parties.check_choices(Gini(), sum(options for options, _ in sizes))
+        sizes = privatree.count_sizes(table.schema, given)
+        table.check_choices(Gini(), sum(options for options, _ in sizes))
 
     def _not_covered(self) -> str | None:
         return "binning='leaking-quantile'" if self.binning == "leaking-quantile" else None
@@ -179,5 +181,5 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
         cost = privatree.published_cost(schema, given["n_rows"], asked.limit, given["options"])
         return self._published_budget(cost, "the features are not disjoint data")
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return privatree.learn(table, amount=exact(self.epsilon), **options)

@@ -24,12 +24,11 @@ from privet.estimators.parameters import (
     Whole,
 )
 from privet.estimators.registry import register
-from privet.federation import FederatedTable
 from privet.learners import topdown
 from privet.learners.topdown import Options
 from privet.privacy import Budget, LedgerStore, exact
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 MOST_NODES, MOST_THRESHOLDS = 2**20, 1023
@@ -120,6 +119,7 @@ class TopDownClassifier(PrivateTreeEstimator):
         "calibration": CALIBRATION,
         "n_rows": ROWS,
     }
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_class_counts"})
 
     def __init__(
         self,
@@ -200,16 +200,19 @@ class TopDownClassifier(PrivateTreeEstimator):
             raise BudgetError("calibration='published' has criterion='entropy' and 'gini' only")
 
     def _asks(self, **options: Any) -> tuple[str, ...]:
-        return (*super()._asks(), *["noisy_counts"] * topdown.counts_rows(**options))
+        if options["options"].published:
+            return (*super()._asks(), "noisy_candidate_gains")
+        counts = ["noisy_counts"] * topdown.counts_rows(**options)
+        return (*super()._asks(), "choose_best", "choose_labels", *counts)
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
+    def _check_table(self, table: Table, **options: Any) -> None:
         given: Options = options["options"]
-        if given.published:
+        if given.published and not table.can("noisy_candidate_gains"):
             raise FederationError(
                 "the published calibration is for one table: it releases the gains of all splits"
             )
-        number = topdown.count_candidates(parties.schema, given.thresholds)
-        parties.check_choices(given.criterion, number, given.split)
+        number = topdown.count_candidates(table.schema, given.thresholds)
+        table.check_choices(given.criterion, number, given.split)
 
     def _budget(self, schema: Schema) -> Budget:
         asked = Budget(self.epsilon)
@@ -219,7 +222,7 @@ class TopDownClassifier(PrivateTreeEstimator):
         cost = topdown.published_cost(schema, given["n_rows"], asked.limit, given["options"])
         return self._published_budget(cost, "the score beside a chosen split is not free")
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         if self.calibration == "published":
             return topdown.learn_published(table, amount=exact(self.epsilon), **options)
         return topdown.learn(table, **options)

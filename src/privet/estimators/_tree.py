@@ -23,7 +23,7 @@ from privet.estimators.registry import register
 from privet.learners import regression_trees, whole_trees
 from privet.privacy import LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 #: A greedy tree's number of nodes doubles with every level.
@@ -87,6 +87,7 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         "merge_tests": Truth(),
     }
     _least_epsilon: ClassVar[float] = 1e-4
+    asks: ClassVar[frozenset[str]] = frozenset({"draw_trees"})
 
     def __init__(
         self,
@@ -117,7 +118,7 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         given["merge"] = given.pop("merge_tests")
         return {**given, "probability_share": Fraction(share)}
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return whole_trees.learn(table, amount=table.ledger.budget.limit, **options)
 
 
@@ -180,6 +181,7 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
         "merge_tests": Truth(),
     }
     _least_epsilon: ClassVar[float] = 1e-3
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_gradients", "start_scores"})
 
     def __init__(
         self,
@@ -207,5 +209,5 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
         given["merge"] = given.pop("merge_tests")
         return given
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return regression_trees.learn(table, amount=table.ledger.budget.limit, **options)

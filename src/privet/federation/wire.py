@@ -1,8 +1,8 @@
 """What parties and coordinators send each other, as bytes.
 
-The two ends of a line do not trust each other, so bytes that arrive must not be able to do anything
-but become one of a few plain values. :func:`encode` makes bytes of a value, :func:`decode` makes
-the value of bytes. The contract:
+The two ends of a connection do not trust each other, so bytes that arrive must not be able to do
+anything but become one of a few plain values. :func:`encode` makes bytes of a value, :func:`decode`
+makes the value of bytes. The contract:
 
 * **Few types.** None, bool, int, float, str, bytes, Fraction, tuple, list, dict, numpy's int64 and
   float64, arrays of :data:`DTYPES`, and the classes in :data:`CLASSES`. All by exact type, in both
@@ -21,7 +21,7 @@ the value of bytes. The contract:
 
 The grammar; numbers are little-endian, a *count* has four bytes::
 
-    message = "PVW" version value           the version is one byte: 1
+    message = "PVW" version value           the version is one byte: 2
     value   = "N" | "T" | "F"               None, True, False
             | "i" 8 bytes                   int from -2^63 to 2^63 - 1
             | "I" size bytes                any other int; two's complement, as short as can be;
@@ -73,8 +73,8 @@ from privet.schema import MAX_BINS, Categorical, Date, Integer, Numeric, Schema
 from privet.tables import Binary, Each, Given, Multiway, Split, Thresholds, View
 
 #: What every message begins with: whose it is, and the version of the format.
-MAGIC = b"PVW\x01"
-#: Bytes of a message. What a choice by secret sums deals is by far the largest.
+MAGIC = b"PVW\x02"
+#: Bytes of a message. The randomness of a secret choice is by far the largest.
 MOST_BYTES = 2**30
 #: How deep values lie in each other.
 MOST_DEPTH = 12

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
-from privet.tables import Each, PrivateTable, View
+from privet.tables import Each, Table, View
 
 #: Private quantiles are found by halving so many times.
 QUANTILE_LEVELS = 4
@@ -41,7 +41,7 @@ def most_tests(schema: Schema, grid: int, *, quantiles: bool) -> list[int]:
 
 
 def make_view(
-    table: PrivateTable, grid: int, quantiles: Amount | None, *, halvings: int = HALVINGS
+    table: Table, grid: int, quantiles: Amount | None, *, halvings: int = HALVINGS
 ) -> View:
     """Return the grid's cut points, and private quantiles if an amount is given for all of them."""
     schema = table.schema

@@ -21,7 +21,7 @@ from privet.learners._views import make_view
 from privet.learners.budgets import less, start_of_classes, start_of_number
 from privet.privacy.budget import Amount
 from privet.schema import Numeric
-from privet.tables import Branch, Gradients, Leaf, PrivateTable, Split, View, pull_deviation
+from privet.tables import Branch, Gradients, Leaf, Split, Table, View, pull_deviation
 
 #: Part of what is left after the start for the histograms.
 HISTOGRAM_SHARE = Fraction(8, 100)
@@ -39,7 +39,7 @@ LEAST_CURVATURE, MOST_CURVATURE = 0.03, 0.2
 FULL = 4.0
 
 
-def learn(table: PrivateTable, *, amount: Amount) -> Ensemble:
+def learn(table: Table, *, amount: Amount) -> Ensemble:
     """Learn for at most an amount of the table's budget."""
     schema, budget = table.schema, table.ledger.budget
     number = schema.classes is None

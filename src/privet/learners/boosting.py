@@ -25,7 +25,7 @@ from privet.learners.budgets import less, start_of_classes, start_of_number
 from privet.learners.whole_trees import Block, affordable, spread_out
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Cells, PrivateTable, Scores, Sketch, View
+from privet.tables import Cells, Scores, Sketch, Table, View
 from privet.tree import Tree
 
 #: Part of a round's budget for its leaves.
@@ -50,7 +50,7 @@ class Plan:
 
 
 def learn_classes(
-    table: PrivateTable,
+    table: Table,
     *,
     amount: Amount,
     n_rows: int | None,
@@ -97,7 +97,7 @@ def learn_classes(
 
 
 def learn_number(
-    table: PrivateTable,
+    table: Table,
     *,
     amount: Amount,
     n_rows: int | None,

@@ -15,7 +15,7 @@ import numpy as np
 
 from privet.errors import BudgetError
 from privet.privacy.budget import Amount
-from privet.tables import PrivateTable
+from privet.tables import Table
 
 #: Part of the budget for counting the rows, if their number is not declared.
 COUNT_SHARE = Fraction(1, 50)
@@ -44,12 +44,12 @@ def check_least(amounts: Iterable[Amount], least: Amount) -> None:
         )
 
 
-def count_rows(table: PrivateTable, amount: Amount) -> int:
+def count_rows(table: Table, amount: Amount) -> int:
     """Buy a noisy number of rows, at least one."""
     return max(1, int(table.root().noisy_counts(amount)[0]))
 
 
-def know_rows(table: PrivateTable, amount: Amount, n_rows: int | None) -> tuple[int, Amount]:
+def know_rows(table: Table, amount: Amount, n_rows: int | None) -> tuple[int, Amount]:
     """Return the number of rows, declared or bought, and what is left of an amount."""
     if n_rows is not None:
         return n_rows, amount
@@ -68,7 +68,7 @@ def set_aside_quantiles(amount: Amount, mass: float, numeric: int) -> tuple[Amou
     return quantiles, less(amount, quantiles)
 
 
-def start_of_classes(table: PrivateTable, amount: Amount) -> Start:
+def start_of_classes(table: Table, amount: Amount) -> Start:
     """Buy class counts: log odds of two classes, log shares of more."""
     starting = amount * CLASSES_SHARE
     noisy = np.asarray(table.root().noisy_class_counts(starting)[0], dtype=np.float64)
@@ -80,7 +80,7 @@ def start_of_classes(table: PrivateTable, amount: Amount) -> Start:
     return scores, less(amount, starting), max(1, round(float(counts.sum())))
 
 
-def start_of_number(table: PrivateTable, amount: Amount) -> Start:
+def start_of_number(table: Table, amount: Amount) -> Start:
     """Buy a mean, as a part of the way between the bounds."""
     starting = amount * NUMBER_SHARE
     middle = table.start_scores((0.5,))

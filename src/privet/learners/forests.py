@@ -35,7 +35,7 @@ from privet.learners.budgets import know_rows, less
 from privet.privacy.budget import Amount
 from privet.privacy.coins import Coins
 from privet.schema import Schema
-from privet.tables import Axis, Cells, PrivateTable, Split, View
+from privet.tables import Axis, Cells, Split, Table, View
 from privet.tree import Tree
 
 #: Up to so many categories all ways to divide them are offered.
@@ -68,7 +68,7 @@ class Options:
 
 
 def learn(
-    table: PrivateTable, *, amount: Amount, n_rows: int | None, options: Options, coins: Coins
+    table: Table, *, amount: Amount, n_rows: int | None, options: Options, coins: Coins
 ) -> Tree | Ensemble:
     """Learn a forest for at most an amount (``published``: for what :func:`published_cost` says).
 
@@ -243,9 +243,7 @@ def with_subsets(axis: Axis) -> Axis:
 # Leaves
 
 
-def _leaves(
-    table: PrivateTable, growth: Growth, amount: Amount, options: Options
-) -> NDArray[np.float64]:
+def _leaves(table: Table, growth: Growth, amount: Amount, options: Options) -> NDArray[np.float64]:
     """Buy what the leaves say: class shares, or means as parts of the way between the bounds."""
     if table.schema.classes is None:
         if options.published:

@@ -31,8 +31,8 @@ from privet.tables import (
     Cells,
     Given,
     Multiway,
-    PrivateTable,
     Split,
+    Table,
     Thresholds,
     View,
     list_candidates,
@@ -47,7 +47,7 @@ STEPS = 4096
 Chooser = Callable[[Cells, NDArray[np.bool_]], list[Split]]
 
 
-def learn_sulq(table: PrivateTable, *, epsilon: Amount, max_depth: int, published: bool) -> Tree:
+def learn_sulq(table: Table, *, epsilon: Amount, max_depth: int, published: bool) -> Tree:
     """Learn by noisy counts of every attribute (Algorithm 1)."""
     view = View.of_bins(table.schema)
     depth = min(max_depth, len(table.schema.names))
@@ -61,7 +61,7 @@ def learn_sulq(table: PrivateTable, *, epsilon: Amount, max_depth: int, publishe
 
 
 def learn_diffpid3(
-    table: PrivateTable, *, epsilon: Amount, max_depth: int, criterion: Criterion, published: bool
+    table: Table, *, epsilon: Amount, max_depth: int, criterion: Criterion, published: bool
 ) -> Tree:
     """Learn by private selections of attributes (Algorithm 2)."""
     view = View.of_bins(table.schema)
@@ -77,7 +77,7 @@ def learn_diffpid3(
 
 
 def learn_diffpc45(
-    table: PrivateTable,
+    table: Table,
     *,
     epsilon: Amount,
     max_depth: int,
@@ -124,7 +124,7 @@ class _Growth:
     be tested again further down.
     """
 
-    table: PrivateTable
+    table: Table
     view: View
     depth: int
     share: Amount

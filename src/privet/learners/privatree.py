@@ -40,9 +40,9 @@ from privet.tables import (
     Leaf,
     Multiway,
     Ordered,
-    PrivateTable,
     Sketch,
     Split,
+    Table,
     View,
 )
 from privet.tree import Tree
@@ -83,7 +83,7 @@ class Plan:
     category: Amount
 
 
-def learn(table: PrivateTable, *, amount: Amount, n_rows: int | None, options: Options) -> Tree:
+def learn(table: Table, *, amount: Amount, n_rows: int | None, options: Options) -> Tree:
     """Learn a tree for at most an amount (``published``: for what :func:`published_cost` says)."""
     least = table.least_amount
     # Labels have half at most, so that nodes have half at least.
@@ -184,7 +184,7 @@ def count_sizes(schema: Schema, options: Options) -> list[tuple[int, int]]:
     return [(len(two_sides(view, j)), size) for j, size in enumerate(view.sizes)]
 
 
-def _view(table: PrivateTable, plan: Plan) -> View:
+def _view(table: Table, plan: Plan) -> View:
     """Return the bins of all features."""
     cuts: list[tuple[float, ...] | None] = []
     for j, feature in enumerate(table.schema.features.values()):

@@ -32,7 +32,7 @@ from privet.learners.budgets import Start, know_rows, set_aside_quantiles, start
 from privet.learners.whole_trees import Block, affordable, block_depths, spread_out
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables import Binary, Branch, Cells, PrivateTable, Sketch, Split, View
+from privet.tables import Binary, Branch, Cells, Sketch, Split, Table, View
 from privet.tree import Tree
 
 CRITERIA = ("linear", "sad", "sse")
@@ -57,7 +57,7 @@ class _Sight:
 
 
 def learn(
-    table: PrivateTable,
+    table: Table,
     *,
     amount: Amount,
     max_depth: int | None,
@@ -75,7 +75,7 @@ def learn(
 
 def learn_from(
     bought: Start,
-    table: PrivateTable,
+    table: Table,
     max_depth: int | None,
     n_rows: int | None,
     *,
@@ -132,7 +132,7 @@ def learn_from(
 
 
 def _learn_greedily(
-    table: PrivateTable,
+    table: Table,
     amount: Amount,
     max_depth: int | None,
     n_rows: int | None,
@@ -159,7 +159,7 @@ def greedy_depth(mass: float) -> int:
     return int(np.clip(math.log2(max(min(mass, 2.0**40) / LEVEL_FROM, 2.0)), 2, 9))
 
 
-def _look(table: PrivateTable, rows: int, amount: Amount) -> _Sight:
+def _look(table: Table, rows: int, amount: Amount) -> _Sight:
     """Return the view, with private quantiles where rows x epsilon pays for them."""
     schema: Schema = table.schema
     mass = rows * float(table.ledger.budget.selection_epsilon(amount))

@@ -20,7 +20,7 @@ from privet.learners._views import grid_of, make_view, most_tests, n_numeric
 from privet.learners.budgets import know_rows, less, set_aside_quantiles
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Branch, Cells, PrivateTable, Sketch, check_sizes
+from privet.tables import Branch, Cells, Sketch, Table, check_sizes
 from privet.tree import Tree
 
 #: Work that a block may cost (increments and sums), about a second; a full block of depth 3 may
@@ -65,7 +65,7 @@ def check_schema(schema: Schema) -> None:
 
 
 def learn(
-    table: PrivateTable,
+    table: Table,
     *,
     amount: Amount,
     max_depth: int | None,
