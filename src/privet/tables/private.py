@@ -14,9 +14,10 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
@@ -31,8 +32,10 @@ from privet.engines import (
     ScoresHandle,
     Split,
     View,
+    encode_stream,
     loss_of,
     memory_engine,
+    open_blocks,
 )
 from privet.errors import (
     BudgetError,
@@ -71,6 +74,7 @@ from privet.privacy import (
     spread_of,
 )
 from privet.privacy.budget import Amount
+from privet.reading import ParquetFiles, Stream, parquet_files, stream_of
 from privet.schema import Numeric, Schema
 from privet.tables.halves import halving_losses, halving_spread, middles, ways_to_halve
 from privet.tables.interface import Amounts, Cells, Table
@@ -176,6 +180,99 @@ class PrivateTable(Table):
         for reason in self.leaks:
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=2)
         _rooms[self] = _Room(engine, noise_of(random_state))
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | Path,
+        schema: Schema,
+        budget: Budget,
+        *,
+        directory: str | Path | None = None,
+        progress: Callable[[float], None] | None = None,
+        random_state: Any = None,
+    ) -> PrivateTable:
+        """Open Parquet files that need not fit into memory.
+
+        The rows are encoded batch by batch into mapped files, two bytes a number, which are as
+        sensitive as the rows: only their owner can read them, and they are removed when the table
+        is closed, or nobody has it any more.
+
+        Parameters
+        ----------
+        path : path
+            A file, a folder (all files below it that end in ``.parquet``), or a pattern with ``*``.
+        schema : Schema
+        budget : Budget
+        directory : path, optional
+            Where the mapped files are; the system's place for temporary files if not given.
+        progress : function, optional
+            Is called with the part of the rows that was read so far, between 0 and 1.
+        random_state
+            As for :class:`PrivateTable`.
+        """
+        _check_schema(schema)
+        files = ParquetFiles(parquet_files(path), schema, progress)
+        engine = encode_stream(Stream(files, schema, files.rows), directory)
+        return cls(engine, None, None, budget, random_state=random_state)
+
+    @classmethod
+    def from_batches(
+        cls,
+        source: Any,
+        schema: Schema,
+        budget: Budget,
+        *,
+        directory: str | Path | None = None,
+        random_state: Any = None,
+    ) -> PrivateTable:
+        """Open a stream of rows that need not fit into memory, in mapped files.
+
+        Parameters
+        ----------
+        source : Arrow stream, or iterable of tables
+            A pyarrow reader, dataset or scanner; a DuckDB relation; a polars LazyFrame; a cursor of
+            ADBC (PostgreSQL and others) after ``execute``; whatever has ``__arrow_c_stream__``; or
+            an iterable of record batches or dataframes with the same columns.
+        schema, budget, directory, random_state
+            As for :meth:`from_parquet`.
+        """
+        _check_schema(schema)
+        engine = encode_stream(stream_of(source, schema), directory)
+        return cls(engine, None, None, budget, random_state=random_state)
+
+    @classmethod
+    def from_blocks(
+        cls,
+        directory: str | Path,
+        budget: Budget,
+        *,
+        schema: Schema | None = None,
+        random_state: Any = None,
+    ) -> PrivateTable:
+        """Open blocks of rows that ``privet encode`` has kept; they stay where they are.
+
+        Parameters
+        ----------
+        directory : path
+        budget : Budget
+        schema : Schema, optional
+            If given, the blocks must have been made with it.
+        random_state
+            As for :class:`PrivateTable`.
+        """
+        return cls(open_blocks(directory, schema), None, None, budget, random_state=random_state)
+
+    def close(self) -> None:
+        """Give up the rows: files of blocks are removed, and nothing can be asked any more."""
+        self.ledger.close()
+        _rooms[self].engine.close()
+
+    def __enter__(self) -> PrivateTable:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def _cells_class(self) -> type[PrivateCells]:
@@ -1179,15 +1276,20 @@ class Scores:
         raise TypeError("scores cannot be pickled or copied: they stay where their rows are")
 
 
+def _check_schema(schema: Any) -> None:
+    if not isinstance(schema, Schema):
+        raise SchemaError("schema must be a Schema; read one with Schema.from_toml(path)")
+
+
 def _engine_of(features: Any, target: Any, schema: Schema | None) -> Engine:
     """Return the engine that has the rows: as it is given, or made of a table in memory."""
     if isinstance(features, Engine):
         if target is not None or schema is not None:
             raise DataError("an engine has its targets and its schema: give None for both")
         engine: Engine = features
-    elif not isinstance(schema, Schema):
-        raise SchemaError("schema must be a Schema; read one with Schema.from_toml(path)")
     else:
+        _check_schema(schema)
+        assert schema is not None
         engine = memory_engine(features, target, schema)
     if engine.rows > MAX_ROWS:
         raise DataError(f"at most {MAX_ROWS} rows are supported")
