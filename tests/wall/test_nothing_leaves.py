@@ -14,6 +14,7 @@ import weakref
 import numpy as np
 import pyarrow as pa
 import pytest
+from privet.tables.memory import MemoryEngine
 
 from privet import (
     Budget,
@@ -31,7 +32,6 @@ from privet.criteria import Gini
 from privet.datasets import PATIENTS, make_patients
 from privet.privacy import DiscreteLaplace, SecureNoise, SeededNoise
 from privet.tables import Cells, Gradients, Multiway, Scores, View
-from privet.tables.memory import MemoryEngine
 
 ROWS = 4_999  # a length that nothing else has
 

@@ -82,7 +82,8 @@ def _relative(numbers, start, stop, origin, above, below, part):
     """Write how far numbers are from where points are dense, in widths of that side."""
     for i in range(start, stop):
         distance = numbers[i] - origin
-        part[i - start] = distance * (above if distance >= 0 else below)
+        # The sum makes a negative zero a positive one: the two are equal, so is their bucket.
+        part[i - start] = distance * (above if distance >= 0 else below) + 0.0
 
 
 @njit(nogil=True, cache=True, boundscheck=False)

@@ -1,4 +1,4 @@
-"""The wall between rows and everything else. See ``table``."""
+"""The wall between rows and everything else. See ``private``."""
 
 from privet.engines import Axis, Split, View
 from privet.tables.private import NO_NOISE, Cells, Gradients, PrivateTable, Scores, pull_deviation
