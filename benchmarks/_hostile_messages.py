@@ -16,13 +16,15 @@ import numpy as np
 
 from privet.criteria import ClippedEntropy, Entropy, Gini, GiniChords, Max
 from privet.federation.wire import MAGIC, Reply, Request, WireError, decode, encode
-from privet.schema import Categorical, Numeric, Schema
+from privet.schema import Categorical, Date, Integer, Numeric, Schema
 from privet.tables import Binary, Each, Given, Multiway, Split, Thresholds, View
 
 SCHEMA = Schema(
     {
         "age": Numeric(0, 120),
         "dose": Numeric(-1, 1, edges=[-0.5, 0.25]),
+        "stays": Integer(0, 20),
+        "admitted": Date("2020-01-01", "2024-12-31", edges=["2022-07-01"]),
         "sex": Categorical(["f", "m"]),
         "grade": Categorical([1, 2.5, True, "\u00e4"]),
     },
@@ -77,9 +79,9 @@ def sample_messages() -> list[bytes]:
         (1, "choose_splits", (Multiway(), ClippedEntropy(0.02, 2), amount, allowed)),
         (1, "share_splits", (Binary(sides), GiniChords(2, 9), amount, allowed, 3, members, turn)),
         (0, "join", (dict.fromkeys(members, bytes(32)),)),
-        (4, "vote", (words,)),
-        (4, "vote", ([bytes(range(32))] * 3,)),
-        (4, "vote", ([(words.reshape(3, 4), words), (words.reshape(3, 4)[:, :1], words[:5])],)),
+        (4, "step", (words,)),
+        (4, "step", ([bytes(range(32))] * 3,)),
+        (4, "step", ([(words.reshape(3, 4), words), (words.reshape(3, 4)[:, :1], words[:5])],)),
     ]
     questions = [Request(k + 1, *each) for k, each in enumerate(asked)]
     questions.append(Request(99, 1, "choose_best", (Multiway(), Gini(), 1), {"how": "flip"}))

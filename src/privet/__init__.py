@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from privet.model import Model, PrivacyCard, load
     from privet.privacy import Budget, Ledger, LedgerStore
     from privet.reading import read_table
-    from privet.schema import Categorical, Numeric, Schema
+    from privet.schema import Categorical, Date, Integer, Numeric, Schema
     from privet.tables import Cells, PrivateTable
     from privet.tree import Tree
 
@@ -54,6 +54,8 @@ _HOME = {
     "Ledger": "privet.privacy",
     "LedgerStore": "privet.privacy",
     "Model": "privet.model",
+    "Date": "privet.schema",
+    "Integer": "privet.schema",
     "Numeric": "privet.schema",
     "PrivacyCard": "privet.model",
     "PrivacyLeakWarning": "privet.errors",
@@ -79,6 +81,7 @@ __all__ = [
     "BudgetExceeded",
     "Categorical",
     "Cells",
+    "Date",
     "DiPriMeForestClassifier",
     "DiPriMeForestRegressor",
     "DiPriMeTreeClassifier",
@@ -86,6 +89,7 @@ __all__ = [
     "DiffPC45Classifier",
     "DiffPID3Classifier",
     "Ensemble",
+    "Integer",
     "Ledger",
     "LedgerStore",
     "Model",

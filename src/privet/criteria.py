@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ Integers = NDArray[np.int64]
 #: Most records a table may hold: products of two counts then fit in 64 bits.
 MAX_ROWS = 2**31 - 1
 
-#: Gini has chords for so many classes at most, made by so many halvings.
+#: Gini has chords for at most this many classes, made by this many halvings.
 MOST_CHORDED, HALVINGS = 2**10, range(5, 10)
 
 #: Steps of the fixed-point grid on which a target's moments are summed.
@@ -50,6 +51,8 @@ class Criterion(ABC):
         What a region is described by: ``"class_counts"`` (one count per class), ``"moments"``
         (count, sum and sum of squares of a target in 0..2^15), or ``"target_counts"`` (one count
         per step of a target grid).
+    needs : mapping from str to str
+        The public numbers without which it cannot be made, and what they are.
     monotone : bool
         Whether adding a record never lowers the exact loss.
     rounded : bool
@@ -60,9 +63,16 @@ class Criterion(ABC):
 
     name: ClassVar[str]
     statistic: ClassVar[str] = "class_counts"
+    needs: ClassVar[Mapping[str, str]] = {}
     monotone: ClassVar[bool] = True
     rounded: ClassVar[bool] = False
     scale: int
+
+    @classmethod
+    def made_of(cls, public: Mapping[str, int]) -> Criterion:
+        """Return the criterion for the public numbers that it needs."""
+        del public
+        return cls()
 
     @abstractmethod
     def losses(self, statistics: NDArray[Any]) -> Integers:
@@ -74,12 +84,12 @@ class Criterion(ABC):
         """Bound on how far apart the changes of two splits' losses are, per added record."""
 
     def check(self, classes: int) -> None:
-        """Raise if this criterion is not for so many classes."""
+        """Raise if this criterion is for another number of classes."""
         if getattr(self, "classes", classes) != classes:
             raise BudgetError("the criterion was made for another number of classes")
 
-    def in_lines(self, classes: int, halvings: int) -> LeastLines | None:
-        """Return this criterion, or one close to it, as sums of least lines, if there is one.
+    def as_min_of_linear(self, classes: int, halvings: int) -> MinOfLinear | None:
+        """Return this criterion, or one close to it, as a :class:`MinOfLinear`, if there is one.
 
         The more halvings (:class:`GiniChords`), the closer.
         """
@@ -87,14 +97,49 @@ class Criterion(ABC):
         return None
 
 
-class LeastLines(Criterion):
+#: The criteria that can be chosen by name.
+CRITERIA: dict[str, type[Criterion]] = {}
+
+Kind = TypeVar("Kind", bound=type[Criterion])
+
+
+def register(kind: Kind) -> Kind:
+    """Let a criterion be chosen by its name."""
+    CRITERIA[kind.name] = kind
+    return kind
+
+
+def make_criterion(name: str, **public: int | None) -> Criterion:
+    """Return the registered criterion of a name.
+
+    Parameters
+    ----------
+    name : str
+    **public : int or None
+        Public numbers, such as ``classes`` and ``n_max``, of which it takes what it needs.
+
+    Raises
+    ------
+    BudgetError
+        If it needs one that is not known.
+    """
+    kind = CRITERIA[name]
+    known = {need: number for need, number in public.items() if number is not None}
+    for need, what in kind.needs.items():
+        if need not in known:
+            raise BudgetError(
+                f"criterion={name!r} needs {need}, {what}; 'gini' and 'max' need none"
+            )
+    return kind.made_of(known)
+
+
+class MinOfLinear(Criterion):
     """A loss that needs no more than sums and comparisons.
 
-    So parties can find it of counts that none of them has (``privet.privacy.blind_choice``). It is
-    a sum of terms. A term begins with the least of some lines, which are linear in the class
-    counts. A *halving* makes of a number m, which is at most half of the records n, the lesser of
-    ``2 m`` and ``n - 2 m``. The term is the sum of what all h halvings make, with weights
-    ``4^h, ..., 4, 1``.
+    So parties can find it of counts that none of them has (``privet.federation.mpc``). It is a sum
+    of terms. A term begins with the least of some linear forms of the class counts. A *halving*
+    makes of a number m, which is at most half of the records n, the lesser of ``2 m`` and
+    ``n - 2 m``. The term is the sum of what all h halvings make, with weights ``4^h, ..., 4, 1``.
 
     Attributes
     ----------
@@ -105,15 +150,16 @@ class LeastLines(Criterion):
     halvings: int
 
     @abstractmethod
-    def lines(self, classes: int) -> Integers:
-        """Return the lines, of shape (terms, lines of each, classes)."""
+    def linear_forms(self, classes: int) -> Integers:
+        """Return the coefficients, of shape (terms, linear forms of each, classes)."""
 
-    def in_lines(self, classes: int, halvings: int) -> LeastLines:
+    def as_min_of_linear(self, classes: int, halvings: int) -> MinOfLinear:
         """See :class:`Criterion`."""
         del classes, halvings
         return self
 
 
+@register
 @dataclass(frozen=True)
 class Gini(Criterion):
     """Records times Gini impurity: ``n - sum n_c^2 / n``. A record changes it by less than 2."""
@@ -134,13 +180,13 @@ class Gini(Criterion):
         """``2 * scale``: the loss changes by 2N/(N+1) at most, and floors by its ceiling."""
         return 2 * self.scale
 
-    def in_lines(self, classes: int, halvings: int) -> GiniChords | None:
+    def as_min_of_linear(self, classes: int, halvings: int) -> GiniChords | None:
         """See :class:`Criterion`. None for more classes than chords are made for."""
         return GiniChords(classes, halvings) if classes <= MOST_CHORDED else None
 
 
 @dataclass(frozen=True)
-class GiniChords(LeastLines):
+class GiniChords(MinOfLinear):
     """Gini with chords for its curve.
 
     Gini is the sum over the classes of ``n p (1 - p)``, where p is a class's share. Here the curve
@@ -183,8 +229,8 @@ class GiniChords(LeastLines):
         """See :class:`Criterion`."""
         return self._chords**2 // (2 * self._alike)
 
-    def lines(self, classes: int) -> Integers:
-        """See :class:`LeastLines`. The records of a class, and all others."""
+    def linear_forms(self, classes: int) -> Integers:
+        """See :class:`MinOfLinear`. The records of a class, and all others."""
         self.check(classes)
         own = np.eye(classes, dtype=np.int64)[: classes // self._alike]
         return np.stack([own, 1 - own], axis=1)
@@ -208,8 +254,9 @@ class GiniChords(LeastLines):
         return self._chords * (self._chords - 1) // self._alike
 
 
+@register
 @dataclass(frozen=True)
-class Max(LeastLines):
+class Max(MinOfLinear):
     """Records outside the majority: ``n - max n_c``. A record changes it by 0 or 1."""
 
     name: ClassVar[str] = "max"
@@ -221,8 +268,8 @@ class Max(LeastLines):
         counts = np.asarray(statistics, dtype=np.int64)
         return np.asarray(counts.sum(axis=-1) - counts.max(axis=-1))
 
-    def lines(self, classes: int) -> Integers:
-        """See :class:`LeastLines`."""
+    def linear_forms(self, classes: int) -> Integers:
+        """See :class:`MinOfLinear`."""
         return 1 - np.eye(classes, dtype=np.int64)[None]
 
     @property
@@ -238,6 +285,7 @@ _ENTROPY_SCALE = 2**16
 _TERM_ERROR = 5
 
 
+@register
 @dataclass(frozen=True)
 class Entropy(Criterion):
     """Records times entropy, in bits, with a public bound on the size of a region.
@@ -254,6 +302,7 @@ class Entropy(Criterion):
     """
 
     name: ClassVar[str] = "entropy"
+    needs: ClassVar[Mapping[str, str]] = {"n_max": "a public bound on the rows"}
     rounded: ClassVar[bool] = True
     scale: ClassVar[int] = _ENTROPY_SCALE  # type: ignore[misc]
     n_max: int
@@ -263,6 +312,11 @@ class Entropy(Criterion):
             raise BudgetError("n_max must be a whole number: a public bound on the rows")
         if not 2 <= self.n_max <= MAX_ROWS:
             raise BudgetError(f"n_max must lie between 2 and {MAX_ROWS}")
+
+    @classmethod
+    def made_of(cls, public: Mapping[str, int]) -> Entropy:
+        """See :class:`Criterion`."""
+        return cls(public["n_max"])
 
     @property
     def _last_step(self) -> float:
@@ -286,6 +340,7 @@ class Entropy(Criterion):
         return math.ceil(self._last_step * self.scale) + 1 + 8 * _TERM_ERROR
 
 
+@register
 @dataclass(frozen=True)
 class ClippedEntropy(Criterion):
     """Records times cross entropy to the best class shares that are all at least ``floor``.
@@ -301,6 +356,7 @@ class ClippedEntropy(Criterion):
     """
 
     name: ClassVar[str] = "clipped_entropy"
+    needs: ClassVar[Mapping[str, str]] = {"classes": "the number of classes"}
     rounded: ClassVar[bool] = True
     scale: ClassVar[int] = _ENTROPY_SCALE  # type: ignore[misc]
     floor: float = 0.02
@@ -313,6 +369,12 @@ class ClippedEntropy(Criterion):
             raise BudgetError("classes must be a whole number, at least 1")
         if self.classes * self.floor > 1:
             raise BudgetError("the floor is too high for that many classes")
+
+    @classmethod
+    def made_of(cls, public: Mapping[str, int]) -> ClippedEntropy:
+        """See :class:`Criterion`. The floor is two per cent, and half of an even share at most."""
+        classes = public["classes"]
+        return cls(min(0.02, 0.5 / classes), classes)
 
     def losses(self, statistics: NDArray[Any]) -> Integers:
         """See :class:`Criterion`."""
@@ -352,6 +414,7 @@ class ClippedEntropy(Criterion):
         return math.ceil(-math.log2(self.floor) * self.scale) + 1 + 4 * error
 
 
+@register
 @dataclass(frozen=True)
 class SSE(Criterion):
     """Sum of squared distances to the mean of a target on the grid 0..2^15.
@@ -380,6 +443,7 @@ class SSE(Criterion):
         return TARGET_STEPS**2
 
 
+@register
 @dataclass(frozen=True)
 class SAD(Criterion):
     """Sum of absolute distances to the median of a target on a grid.
@@ -394,11 +458,17 @@ class SAD(Criterion):
 
     name: ClassVar[str] = "sad"
     statistic: ClassVar[str] = "target_counts"
+    needs: ClassVar[Mapping[str, str]] = {"steps": "the width of the target's grid"}
     steps: int = 255
 
     def __post_init__(self) -> None:
         if not _is_whole(self.steps) or not 1 <= self.steps <= 2**16:
             raise BudgetError("steps must be a whole number between 1 and 65536")
+
+    @classmethod
+    def made_of(cls, public: Mapping[str, int]) -> SAD:
+        """See :class:`Criterion`."""
+        return cls(public["steps"])
 
     @property
     def scale(self) -> int:  # type: ignore[override]

@@ -7,7 +7,8 @@ them. All shapes in the library come from the schema, so that no record can chan
 Rules for values, chosen so that no record can make a fit fail:
 
 * a number below ``low`` counts as ``low``, one above ``high`` as ``high`` (infinite ones too);
-* a missing number (null, NaN, or text that is no number) goes to the feature's *extra bin*;
+* a missing number (null, NaN, or text that is no number), and what is no date where one should be,
+  goes to the feature's *extra bin*;
 * a category that is not listed, and a missing one, go to the feature's extra bin as well;
 * a record whose class is missing or not listed, or whose number as the target is missing, is left
   out, whatever its other values are.
@@ -18,6 +19,7 @@ at most one record of what the learner sees. Numbers are compared as 64-bit floa
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 import tomllib
@@ -28,7 +30,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import tomli_w
@@ -58,6 +60,11 @@ MAX_FILE_BYTES = 1 << 21
 #: Keys of a schema file have at most this many parts, and lists in it are at most so deep. A schema
 #: needs three and two; tomllib's time and memory grow with the square of the first.
 MAX_NESTING = 8
+
+#: Whole numbers of features lie within this, so that 64-bit floats are exact.
+LARGEST_WHOLE = 2**52
+#: A date is held as days since then; see :meth:`datetime.date.toordinal`.
+_FIRST_DAY = datetime.date(1970, 1, 1).toordinal()
 
 #: Targets' bounds lie within this, so that scores of many trees can be added up.
 LARGEST_BOUND = 1e150
@@ -96,10 +103,13 @@ class Numeric:
     bins: int = None  # type: ignore[assignment]  # always an int after construction
     edges: Sequence[float] | None = None
 
+    #: What the feature is called in files.
+    kind: ClassVar[str] = "numeric"
+
     def __post_init__(self) -> None:
-        low, high = _number(self.low, "low"), _number(self.high, "high")
+        low, high = self._read(self.low, "low"), self._read(self.high, "high")
         if not low < high or not math.isfinite(high - low):
-            raise SchemaError("a numeric feature needs finite bounds with low < high")
+            raise SchemaError(f"a {self.kind} feature needs finite bounds with low < high")
         bins: Any = self.bins
         if bins is not None and (
             isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1
@@ -107,9 +117,9 @@ class Numeric:
             raise SchemaError("bins must be a whole number, at least 1")
         edges = None
         if self.edges is not None:
-            given = [_number(edge, "an edge") for edge in self.edges]
-            edges = tuple(edge for edge in given if edge not in (low, high))
-            if any(not low < edge < high for edge in edges) or any(
+            given = [self._read(edge, "an edge") for edge in self.edges]
+            edges = tuple(edge for edge in given if self._is_cut(edge, low, high))
+            if any(edge not in (low, high) for edge in {*given} - {*edges}) or any(
                 a >= b for a, b in pairwise(given)
             ):
                 raise SchemaError("edges must increase and lie between low and high")
@@ -119,14 +129,34 @@ class Numeric:
                     "the two"
                 )
             bins = len(edges) + 1
-        bins = DEFAULT_BINS if bins is None else int(bins)
+        bins = self._usual_bins(low, high) if bins is None else int(bins)
         if bins > MAX_BINS:
             raise SchemaError(f"at most {MAX_BINS} bins are possible")
         for name, value in (("low", low), ("high", high), ("bins", bins), ("edges", edges)):
             object.__setattr__(self, name, value)
         # Not kept: a schema that somebody sent would take memory for cuts that nobody asks for.
-        if np.any(np.diff(self._find_cuts()) <= 0):
+        cuts = self._find_cuts()
+        if np.any(np.diff(cuts) <= 0) or np.any(cuts > high):
             raise SchemaError("the bounds are too close together for that many bins")
+
+    def _read(self, value: Any, what: str) -> float:
+        """Return a bound or an edge as the float as which it is compared."""
+        return _number(value, what)
+
+    def _is_cut(self, edge: float, low: float, high: float) -> bool:
+        return low < edge < high
+
+    def _usual_bins(self, low: float, high: float) -> int:
+        del low, high
+        return DEFAULT_BINS
+
+    def _on_grid(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return where such a feature has cuts for cuts of a number: there, unless it is whole."""
+        return points
+
+    def written(self, number: float) -> Value:
+        """Return a bound or a cut as files and tables have it."""
+        return number
 
     @cached_property
     def cuts(self) -> NDArray[np.float64]:
@@ -175,10 +205,14 @@ class Numeric:
         >>> Numeric(0, 1).nearest([0.5, 0.25, 0.2500001])
         (0.25, 0.5)
         """
+        wanted = self._on_grid(np.array([*points], dtype=np.float64))
+        marks = self._on_grid(landmarks(self.low, self.high))
+        if self.bins + len(marks) <= MAX_CUTS and np.isin(wanted, marks).all():
+            return tuple(np.unique(wanted).tolist())  # the same points, but faster
         grid = self.grid
         if not len(grid):
             return ()
-        wanted = np.clip(np.array([*points], dtype=np.float64), self.low, self.high)
+        wanted = np.clip(wanted, self.low, self.high)
         above = np.clip(np.searchsorted(grid, wanted), 1, max(1, len(grid) - 1))
         left, right = grid[above - 1], grid[np.minimum(above, len(grid) - 1)]
         return tuple(np.unique(np.where(right - wanted < wanted - left, right, left)).tolist())
@@ -190,29 +224,165 @@ class Numeric:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the feature as plain data, for TOML and JSON."""
-        plain: dict[str, Any] = {"type": "numeric", "low": self.low, "high": self.high}
+        plain: dict[str, Any] = {
+            "type": self.kind,
+            "low": self.written(self.low),
+            "high": self.written(self.high),
+        }
         if self.edges is None:
             plain["bins"] = self.bins
         else:
-            plain["edges"] = list(self.edges)
+            plain["edges"] = [self.written(edge) for edge in self.edges]
         return plain
+
+
+@dataclass(frozen=True)
+class Integer(Numeric):
+    """A whole number with public bounds: children, stays, points of a scale.
+
+    It is a :class:`Numeric` that is cut at whole numbers only: a cut at k is between what is below
+    k and what is at least k. A value that is not whole is compared as it is.
+
+    Parameters
+    ----------
+    low, high : int
+        Public bounds, both of them possible values. Values outside count as the nearer bound.
+    bins : int, optional
+        How many bins learners that work on bins see: of equal width, as far as whole numbers can
+        be. By default 10, or as many as there are values.
+    edges : sequence of int, optional
+        Where bins begin, increasing, instead of equal width. ``low`` may be listed or not.
+
+    Examples
+    --------
+    >>> Integer(0, 20, bins=4).cuts
+    array([ 6., 11., 16.])
+    >>> Integer(0, 3).bins, Integer(0, 3).grid
+    (4, array([1., 2., 3.]))
+    """
+
+    kind: ClassVar[str] = "integer"
+
+    def _read(self, value: Any, what: str) -> float:
+        number = _number(value, what)
+        if not number.is_integer() or abs(number) > LARGEST_WHOLE:
+            raise SchemaError(f"{what} must be a whole number within {LARGEST_WHOLE}")
+        return number
+
+    def _is_cut(self, edge: float, low: float, high: float) -> bool:
+        return low < edge <= high
+
+    def _usual_bins(self, low: float, high: float) -> int:
+        return int(min(DEFAULT_BINS, high - low + 1))
+
+    def _find_cuts(self) -> NDArray[np.float64]:
+        if self.edges is not None:
+            return super()._find_cuts()
+        # The least whole numbers that are not below even steps of all values.
+        each, left = divmod(int(self.high - self.low) + 1, self.bins)
+        steps = np.arange(1, self.bins)
+        return self.low + (each * steps - -left * steps // self.bins).astype(np.float64)
+
+    def _on_grid(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the cuts that say the same of whole numbers."""
+        return np.unique(np.ceil(points))
+
+    @property
+    def grid(self) -> NDArray[np.float64]:
+        """Every whole number at which a learner may cut the feature: above ``low``, up to ``high``.
+
+        That are all, if there are at most 65,534; otherwise the points of a number's grid
+        (:attr:`Numeric.grid`), rounded up.
+        """
+        return _grid(self)
+
+    @property
+    def coarse(self) -> NDArray[np.float64]:
+        """At most about a thousand points of :attr:`fine`, evenly by their numbers."""
+        fine = self.fine
+        return thin(fine, -(-MAX_CUTS // COARSE))
+
+    def written(self, number: float) -> Value:
+        """Return a bound or a cut as files and tables have it."""
+        return int(number)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Date(Integer):
+    """A calendar day with public bounds. Learners see it as a number: days since 1970-01-01.
+
+    Its cuts are days: one at 2020-03-01 is between what is before that day and what is not.
+
+    Parameters
+    ----------
+    low, high : datetime.date or str
+        The first and the last day, or their text: ``"2020-01-31"``. Days outside count as the
+        nearer bound. (As attributes, and where they are given as numbers: days since 1970-01-01.)
+    bins : int, optional
+        How many bins learners that work on bins see. By default 10, or as many as there are days.
+    edges : sequence of datetime.date or str, optional
+        Where bins begin, increasing, instead of equal width. ``low`` may be listed or not.
+
+    Examples
+    --------
+    >>> Date("2020-01-01", "2020-12-31", edges=["2020-03-01"])
+    Date('2020-01-01', '2020-12-31', edges=('2020-03-01',))
+    >>> day_text(Date("2020-01-01", "2020-12-31", bins=2).cuts[0])
+    '2020-07-02'
+    """
+
+    kind: ClassVar[str] = "date"
+
+    def __init__(
+        self,
+        low: datetime.date | str | float,
+        high: datetime.date | str | float,
+        bins: int | None = None,
+        edges: Sequence[datetime.date | str | float] | None = None,
+    ) -> None:
+        for name, value in (("low", low), ("high", high), ("bins", bins), ("edges", edges)):
+            object.__setattr__(self, name, value)
+        self.__post_init__()
+
+    def _read(self, value: Any, what: str) -> float:
+        if isinstance(value, datetime.date):
+            return float(value.toordinal() - _FIRST_DAY)
+        days = day_of_text(value) if isinstance(value, str) else super()._read(value, what)
+        if math.isnan(days) or not 1 <= days + _FIRST_DAY <= datetime.date.max.toordinal():
+            raise SchemaError(f'{what} must be a date such as "2020-01-31"')
+        return days
+
+    def written(self, number: float) -> Value:
+        """Return a bound or a cut as files and tables have it."""
+        return day_text(number)
+
+    def __repr__(self) -> str:
+        plain = self.to_dict()
+        bins = f"edges={(*plain['edges'],)!r}" if "edges" in plain else f"bins={self.bins}"
+        return f"Date({plain['low']!r}, {plain['high']!r}, {bins})"
 
 
 # Shared by equal features, of which tables can have thousands, and soon forgotten: half a megabyte
 # each.
 @lru_cache(maxsize=64)
 def _grid(feature: Numeric) -> NDArray[np.float64]:
-    grid = feature.cuts
-    for points in (landmarks(feature.low, feature.high), fine_grid(feature.low, feature.high)):
-        more = np.setdiff1d(points, grid, assume_unique=True)
-        grid = np.union1d(grid, thin(more, MAX_CUTS - len(grid)))
+    if isinstance(feature, Integer) and feature.high - feature.low <= MAX_CUTS:
+        grid = np.arange(feature.low + 1, feature.high + 1)
+    else:
+        grid = feature.cuts
+        for points in (landmarks(feature.low, feature.high), fine_grid(feature.low, feature.high)):
+            more = np.setdiff1d(feature._on_grid(points), grid, assume_unique=True)
+            grid = np.union1d(grid, thin(more, MAX_CUTS - len(grid)))
     grid.setflags(write=False)
     return grid
 
 
 @lru_cache(maxsize=64)
 def _fine(feature: Numeric) -> NDArray[np.float64]:
-    fine = np.intersect1d(fine_grid(feature.low, feature.high), feature.grid, assume_unique=True)
+    if isinstance(feature, Integer) and feature.high - feature.low <= MAX_CUTS:
+        return feature.grid
+    points = feature._on_grid(fine_grid(feature.low, feature.high))
+    fine = np.intersect1d(points, feature.grid, assume_unique=True)
     fine.setflags(write=False)
     return fine
 
@@ -249,6 +419,7 @@ class Categorical:
 
 
 Feature = Numeric | Categorical
+_KINDS = "Numeric(...), Integer(...), Date(...) or Categorical(...)"
 
 
 @dataclass(frozen=True)
@@ -257,7 +428,7 @@ class Schema:
 
     Parameters
     ----------
-    features : mapping of str to Numeric or Categorical
+    features : mapping of str to Numeric, Integer, Date or Categorical
         The features, in the order in which array input has its columns.
     target : str
         The name of the column to predict.
@@ -289,7 +460,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         if not isinstance(self.features, Mapping):
-            raise SchemaError("features must map column names to Numeric(...) or Categorical(...)")
+            raise SchemaError(f"features must map column names to {_KINDS}")
         features = dict(self.features)
         if not features:
             raise SchemaError("a schema needs at least one feature")
@@ -300,9 +471,7 @@ class Schema:
                 raise SchemaError("feature names must be non-empty text")
             _check_length(name, "a feature's name")
             if not isinstance(feature, Numeric | Categorical):
-                raise SchemaError(
-                    f"feature {quoted(name)} must be Numeric(...) or Categorical(...)"
-                )
+                raise SchemaError(f"feature {quoted(name)} must be {_KINDS}")
         if not isinstance(self.target, str) or not self.target:
             raise SchemaError('the schema must name its target column: target = "..."')
         _check_length(self.target, "the target's name")
@@ -347,7 +516,14 @@ class Schema:
         if name == self.target:
             return self.classes is None or all_numbers(self.classes)
         feature = self.features[name]
-        return isinstance(feature, Numeric) or all_numbers(feature.values)
+        if isinstance(feature, Categorical):
+            return all_numbers(feature.values)
+        return not isinstance(feature, Date)
+
+    @cached_property
+    def dates(self) -> frozenset[str]:
+        """The names of the features that are dates."""
+        return frozenset(n for n, feature in self.features.items() if isinstance(feature, Date))
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -600,6 +776,39 @@ def as_double(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
+#: A day, perhaps with a time of that day, perhaps with that time's distance from UTC.
+DAY_PATTERN = (
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
+    r"(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?)?"
+    r" ?(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
+)
+_DAY = re.compile(DAY_PATTERN)
+
+
+def day_of_text(text: str) -> float:
+    """Return the calendar day that a text states, in days since 1970-01-01; NaN if it states none.
+
+    A text is YYYY-MM-DD, or that with a time behind it, which does not matter.
+
+    Examples
+    --------
+    >>> day_of_text("1970-01-02"), day_of_text("1970-01-02T23:00:00-05:00"), day_of_text("2.1.70")
+    (1.0, 1.0, nan)
+    """
+    found = _DAY.fullmatch(text.strip())
+    if found is None:
+        return math.nan
+    try:
+        return float(datetime.date(*map(int, found.groups())).toordinal() - _FIRST_DAY)
+    except ValueError:  # there is no such day
+        return math.nan
+
+
+def day_text(days: float) -> str:
+    """Return the text of a day: YYYY-MM-DD."""
+    return datetime.date.fromordinal(int(days) + _FIRST_DAY).isoformat()
+
+
 def _table(plain: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(plain, Mapping):
         raise SchemaError(f"{what} must be a table of keys and values")
@@ -622,14 +831,17 @@ def _optional_list(table: Mapping[str, Any], key: str) -> tuple[Any, ...] | None
     return tuple(table[key])
 
 
+_NUMERIC: dict[str, type[Numeric]] = {each.kind: each for each in (Numeric, Integer, Date)}
+
+
 def _feature(entry: Any, name: str) -> Feature:
     what = f"feature {quoted(name)}"
     table = _table(entry, what)
     kind = table.get("type")
     try:
-        if kind == "numeric":
+        if isinstance(kind, str) and kind in _NUMERIC:
             _known_keys(table, {"type", "low", "high", "bins", "edges"}, "it")
-            return Numeric(
+            return _NUMERIC[kind](
                 table["low"],
                 table["high"],
                 bins=table.get("bins"),  # type: ignore[arg-type]
@@ -642,4 +854,6 @@ def _feature(entry: Any, name: str) -> Feature:
         raise SchemaError(f"{what} lacks {quoted(error.args[0])}") from None
     except SchemaError as error:
         raise SchemaError(f"feature {quoted(name)}: {error}") from None
-    raise SchemaError(f'feature {quoted(name)} needs type = "numeric" or type = "categorical"')
+    raise SchemaError(
+        f'feature {quoted(name)} needs type = "numeric", "integer", "date" or "categorical"'
+    )

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from privet.errors import ModelFileError
 from privet.reading import feature_matrix
-from privet.schema import Categorical, Numeric, Schema
+from privet.schema import Categorical, Integer, Numeric, Schema
 
 _BLOCK = 65_536
 
@@ -301,6 +301,8 @@ def _check_test(test: Test, schema: Schema) -> None:
             raise ModelFileError("a cut needs a numeric feature of the schema")
         if any(not feature.low < edge <= feature.high for edge in test.edges):
             raise ModelFileError("a cut needs edges within its feature's bounds")
+        if isinstance(feature, Integer) and not all(edge.is_integer() for edge in test.edges):
+            raise ModelFileError("whole numbers and dates are cut at whole numbers and days")
         if any(a >= b for a, b in pairwise(test.edges)):
             raise ModelFileError("the edges of a cut must increase")
         if not 0 <= test.missing <= len(test.edges) + 1 or test.n_children < 2:

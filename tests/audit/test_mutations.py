@@ -36,7 +36,7 @@ from privet.privacy import (
     WholeTree,
     quantiles,
 )
-from privet.tables import Cells
+from privet.tables import PrivateCells
 from privet.tables import private as wall
 
 U0, U1, V0, V1 = exact.universe(ONE)
@@ -97,7 +97,7 @@ def test_features_composed_in_parallel(monkeypatch):
     record = ("u", "u", "u", "u", 0)
     options = {"pairs": [((record,) * 4, (record,) * 5)], "paths": 8}
     assert audit(model, **options).holds
-    real_charge, real_choose = Cells._charge, friedman_schuster._by_counts
+    real_charge, real_choose = PrivateCells._charge, friedman_schuster._by_counts
     charged = []
 
     def charge_once(self, chosen, question):
@@ -110,7 +110,7 @@ def test_features_composed_in_parallel(monkeypatch):
         charged.clear()
         return real_choose(cells, unused, view, share * int(unused[0].sum()), published=published)
 
-    monkeypatch.setattr(Cells, "_charge", charge_once)
+    monkeypatch.setattr(PrivateCells, "_charge", charge_once)
     monkeypatch.setattr(friedman_schuster, "_by_counts", choose)
     verdict = audit(model, **options)
     assert not verdict.holds
@@ -130,7 +130,7 @@ def test_a_stop_rule_on_exact_counts(monkeypatch):
         engine = wall._rooms[self._table].engine
         return engine.class_counts(wall._handles[self]).sum(axis=1)
 
-    monkeypatch.setattr(Cells, "noisy_counts", exact_counts)
+    monkeypatch.setattr(PrivateCells, "noisy_counts", exact_counts)
     verdict = audit(model, pairs=pairs)
     assert not verdict.holds
     assert verdict.found == math.inf
@@ -150,7 +150,7 @@ def test_empty_cells_omitted(monkeypatch):
             released[there] = chosen[0].release(Exact(counts[there]), noise)
         return released
 
-    monkeypatch.setattr(Cells, "_release", only_what_is_there)
+    monkeypatch.setattr(PrivateCells, "_release", only_what_is_there)
     verdict = audit(model)
     assert not verdict.holds
     assert verdict.found == math.inf

@@ -23,11 +23,11 @@ from privet.privacy import (
     WholeTree,
 )
 from privet.privacy.mechanisms import round_up
-from privet.tables import Cells, PrivateTable
+from privet.tables import PrivateCells, PrivateTable
 
 CASES = {case.options: case for case in of_questions(1.0)}
 #: What costs nothing, and what no budget covers: a study asks it, and its model is marked.
-FREE = {"take", "split", "partition", "root", "parts", "start_scores", "mark_leak"}
+FREE = {"take", "split", "partition", "root", "parts", "start_scores", "mark_leak", "session"}
 LEAKING = {"leaking_means", "leaking_quantiles"}
 
 
@@ -37,7 +37,7 @@ LEAKING = {"leaking_means", "leaking_quantiles"}
 def questions():
     return {
         name
-        for kind in (Cells, PrivateTable)
+        for kind in (PrivateCells, PrivateTable)
         for name, method in vars(kind).items()
         if inspect.isfunction(method) and not name.startswith("_")
     } - (FREE | LEAKING)
@@ -58,7 +58,7 @@ def test_every_question_that_is_charged_has_a_case(monkeypatch):
         monkeypatch.setattr(kind, name, ask)
 
     for name in questions():
-        note(Cells if name in vars(Cells) else PrivateTable, name)
+        note(PrivateCells if name in vars(PrivateCells) else PrivateTable, name)
     for case in [*of_questions(), *of_estimators()]:
         schema = case.estimator.schema
         if isinstance(case.estimator, SharedProbe):
@@ -72,7 +72,7 @@ def test_every_question_that_is_charged_has_a_case(monkeypatch):
     assert set(asked) == questions()
     assert {bound["count"] for _, bound in asked["choose_features"]} == {2}
     assert {bound["depth"] for _, bound in asked["draw_trees"]} >= {2, 3}
-    for name in ("choose_labels", "noisy_class_counts", "share_labels", "share_splits"):
+    for name in ("choose_labels", "noisy_class_counts", "mpc_noisy_counts", "mpc_exact_counts"):
         assert max(len(schema.classes) for schema, _ in asked[name]) >= 4
 
 
@@ -156,14 +156,14 @@ def test_a_bug_in_a_question_is_caught(monkeypatch, options, mutate):
 
 def test_books_of_a_party_that_say_too_little_are_caught(monkeypatch):
     """The coordinator's books are right: what counts is what the party's own say."""
-    real = Cells._charge
+    real = PrivateCells._charge
 
     def half(self, mechanisms, question):
         real(
             self, [LaplaceShare(1, each.epsilon / 2, each.honest) for each in mechanisms], question
         )
 
-    monkeypatch.setattr(Cells, "_charge", half)
+    monkeypatch.setattr(PrivateCells, "_charge", half)
     verdict = CASES["share_counts, 2 of 2 honest"].short()
     assert verdict.claim == 0.5
     assert not verdict.holds

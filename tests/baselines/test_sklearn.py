@@ -12,6 +12,7 @@ from privet.baselines import (
     RandomTreesClassifier,
     RandomTreesRegressor,
 )
+from privet.estimators.registry import estimators
 
 # Tiny tables (20 to 300 rows) with training scores to be reached: much epsilon, and deeper trees or
 # more bins than any of the originals would have there.
@@ -26,6 +27,11 @@ ESTIMATORS = [
     BDPTClassifier(epsilon=1000.0),
     DPGDFClassifier(epsilon=1000.0, random_state=0),
 ]
+
+
+def test_all_are_checked():
+    registered = {kind for kind in estimators() if kind.__module__.startswith("privet.baselines.")}
+    assert set(map(type, ESTIMATORS)) == registered
 
 
 @pytest.mark.filterwarnings("ignore::privet.PrivacyLeakWarning")

@@ -15,7 +15,7 @@ import privet
 from privet import LedgerStore, Schema
 from privet.datasets import PATIENTS
 from privet.reading import read_table
-from privet.tables import Cells
+from privet.tables import PrivateCells
 
 COMMAND = Path(sys.executable).parent / "privet"
 
@@ -178,7 +178,7 @@ def test_one_line_changes_only_its_own_record(folder, call_privet):
     )
 
 
-ENTROPY = ["--learner", "diffpid3", "--criterion", "entropy"]
+ENTROPY = ["--learner", "diffpid3", "--option", "criterion=entropy"]
 BAD = [
     (["fit", "absent.csv", "--schema", "schema.toml"], "no file"),
     (["fit", "patients.csv", "--schema", "absent.toml"], "schema file"),
@@ -189,15 +189,13 @@ BAD = [
     (["fit", "patients.csv", "--schema", "schema.toml", "--target", "age"], "target"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--max-depth", "1000"], "max_depth"),
     (["fit", "patients.csv", "--schema", "schema.toml", *ENTROPY], "n_max"),
-    (["fit", "patients.csv", "--schema", "schema.toml", "--criterion", "gini"], "not for"),
-    (
-        ["fit", "patients.csv", "--schema", "schema.toml", "--learner", "sulq", "--no-merge-tests"],
-        "--no-merge-tests is not for --learner sulq",
-    ),
+    (["fit", "patients.csv", "--schema", "schema.toml", "--option", "criterion=gini"], "no option"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--ledger", "absent"], "no ledger file"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--ledger", "schema.toml"], "ledger file"),
     (["fit", "patients.csv", "--schema", "schema.toml", "--out", "absent/m.json"], "cannot write"),
-    (["fit", "patients.csv", "--schema", "schema.toml", "--learner", "best"], "learner"),
+    (["fit", "patients.csv", "--schema", "schema.toml", "--learner", "best"], "no learner 'best'"),
+    (["audit", "--learner", "best"], "there is no learner 'best'; choose one of tree, additive"),
+    (["learners", "best"], "there is no learner 'best'"),
     (["fit", "short.csv", "--schema", "schema.toml"], "no column"),
     (["fit", "fake.parquet", "--schema", "schema.toml"], "cannot read"),
     (["fit", "binary.csv", "--schema", "schema.toml"], "UTF-16"),
@@ -263,16 +261,16 @@ def test_a_drafted_schema_is_said_to_leak(folder, call_privet):
 
 
 @pytest.mark.parametrize("learner", ["tree", "boosting"])
-@pytest.mark.parametrize("options", [[], ["--no-merge-tests"]], ids=str)
+@pytest.mark.parametrize("options", [[], ["--option", "merge_tests=false"]], ids=str)
 def test_merging_can_be_switched_off(learner, options, folder, call_privet, monkeypatch):
     seen = []
-    original = Cells.draw_trees
+    original = PrivateCells.draw_trees
 
     def remember(self, *arguments, **given):
         seen.append(given["merge"])
         return original(self, *arguments, **given)
 
-    monkeypatch.setattr(Cells, "draw_trees", remember)
+    monkeypatch.setattr(PrivateCells, "draw_trees", remember)
     code, _, error = call_privet(
         "fit", folder / "patients.csv", "--schema", folder / "schema.toml",
         "--learner", learner, "--max-depth", 1, "--out", folder / "model.json", *options,
@@ -372,7 +370,7 @@ class TestLearners:
         data, schema = folder / "patients.csv", self.number_schema(folder)
         code, _, error = call_privet("fit", data, "--schema", schema, "--learner", "sulq")
         assert code == 2
-        assert "boosting, additive, diprime" in error
+        assert "use one of tree, additive, boosting, diprime" in error
         code, _, error = call_privet(
             "fit", data, "--schema", folder / "schema.toml", "--delta", 1e-6
         )

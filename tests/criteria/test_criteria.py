@@ -157,15 +157,15 @@ class TestExactCriteria:
     def test_lines_and_halvings_are_losses(self, generator, classes):
         counts = generator.integers(0, 500, (50, classes))
         for criterion in (Max(), GiniChords(classes, 5), GiniChords(classes, 9)):
-            found = np.einsum("nk,tlk->ntl", counts, criterion.lines(classes)).min(axis=2)
+            found = np.einsum("nk,tlk->ntl", counts, criterion.linear_forms(classes)).min(axis=2)
             total, rows = found.copy(), counts.sum(axis=1)[:, None]
             for _ in range(criterion.halvings):
                 found = np.minimum(2 * found, rows - 2 * found)
                 total = 4 * total + found
             assert (total.sum(axis=1) == criterion.losses(counts)).all()
-            assert criterion.in_lines(classes, 7) is criterion
-        assert Gini().in_lines(classes, 7) == GiniChords(classes, 7)
-        assert Gini().in_lines(1025, 7) is Entropy(9).in_lines(classes, 7) is None
+            assert criterion.as_min_of_linear(classes, 7) is criterion
+        assert Gini().as_min_of_linear(classes, 7) == GiniChords(classes, 7)
+        assert Gini().as_min_of_linear(1025, 7) is Entropy(9).as_min_of_linear(classes, 7) is None
         with pytest.raises(BudgetError, match="classes"):
             GiniChords(classes + 1, 5).losses(counts)
         for wrong in (0, 1.5, True, 2_000):

@@ -9,44 +9,42 @@ from privet import (
     DiPriMeForestClassifier,
     DiPriMeForestRegressor,
     DiPriMeTreeClassifier,
-    DiPriMeTreeRegressor,
     PrivateAdditiveClassifier,
     PrivateAdditiveRegressor,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivateTreeClassifier,
     PrivateTreeRegressor,
-    PrivaTreeClassifier,
     SulqID3Classifier,
     TopDownClassifier,
 )
+from privet.estimators.registry import estimators
 
 # The checks fit tiny tables (20 to 300 rows), where a private tree at epsilon 1 rightly learns next
 # to nothing; they test the interface, so they run with a large epsilon. They pass no schema, hence
 # every fit drafts one and says so, and they fix the seed.
+OPTIONS = {  # of those that are checked with other options than their own, or twice
+    DiffPID3Classifier: [{}, {"criterion": "gini", "random_state": 0}],
+    SulqID3Classifier: [{"max_depth": 2}],
+    DiffPC45Classifier: [{"random_state": 0}],
+    TopDownClassifier: [{}, {"criterion": "clipped_entropy", "split": "rnm", "random_state": 0}],
+    PrivateTreeClassifier: [{}, {"random_state": 0}],
+    PrivateBoostingClassifier: [{"random_state": 0}, {"delta": 1e-6, "n_rounds": 4}],
+    PrivateBoostingRegressor: [{"n_rounds": 4}],
+    PrivateAdditiveClassifier: [{"delta": 1e-6}],
+    PrivateAdditiveRegressor: [{"random_state": 0}],
+    PrivateTreeRegressor: [{}, {"criterion": "sad", "random_state": 0}],
+    DiPriMeForestClassifier: [{"max_depth": 6, "partition": False}],
+    DiPriMeForestRegressor: [
+        {"variant": "uniform", "max_depth": 7, "partition": False, "random_state": 0}
+    ],
+    DiPriMeTreeClassifier: [{"variant": "exp", "random_state": 0}],
+}
 ESTIMATORS = [
-    DiffPID3Classifier(epsilon=1000.0),
-    DiffPID3Classifier(epsilon=1000.0, criterion="gini", random_state=0),
-    SulqID3Classifier(epsilon=1000.0, max_depth=2),
-    DiffPC45Classifier(epsilon=1000.0, random_state=0),
-    PrivaTreeClassifier(epsilon=1000.0),
-    TopDownClassifier(epsilon=1000.0),
-    TopDownClassifier(epsilon=1000.0, criterion="clipped_entropy", split="rnm", random_state=0),
-    PrivateTreeClassifier(epsilon=1000.0),
-    PrivateTreeClassifier(epsilon=1000.0, random_state=0),
-    PrivateBoostingClassifier(epsilon=1000.0, random_state=0),
-    PrivateBoostingClassifier(epsilon=1000.0, delta=1e-6, n_rounds=4),
-    PrivateBoostingRegressor(epsilon=1000.0, n_rounds=4),
-    PrivateAdditiveClassifier(epsilon=1000.0, delta=1e-6),
-    PrivateAdditiveRegressor(epsilon=1000.0, random_state=0),
-    PrivateTreeRegressor(epsilon=1000.0),
-    PrivateTreeRegressor(epsilon=1000.0, criterion="sad", random_state=0),
-    DiPriMeForestClassifier(epsilon=1000.0, max_depth=6, partition=False),
-    DiPriMeForestRegressor(
-        epsilon=1000.0, variant="uniform", max_depth=7, partition=False, random_state=0
-    ),
-    DiPriMeTreeClassifier(epsilon=1000.0, variant="exp", random_state=0),
-    DiPriMeTreeRegressor(epsilon=1000.0),
+    kind(epsilon=1000.0, **options)
+    for kind in estimators()
+    if kind.__module__.startswith("privet.estimators.")
+    for options in OPTIONS.get(kind, [{}])
 ]
 
 

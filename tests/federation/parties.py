@@ -81,7 +81,7 @@ class Chatters(Party):
 
     def answer(self, target, question, *given, **options):
         if question in self.allowed:
-            line = sys._getframe(2).f_locals["line"]  # of the loop that serves this party
+            line = sys._getframe(2).f_locals["pipe"]  # of the loop that serves this party
             for _ in range(120):
                 line.send_bytes(encode(Reply(0, "answer")))
                 time.sleep(0.5)
@@ -94,7 +94,7 @@ class Babbles(Party):
     def answer(self, target, question, *given, **options):
         if question in self.allowed:
             frame = sys._getframe(2).f_locals  # of the loop that serves this party
-            line, number = frame["line"], frame["question"].number
+            line, number = frame["pipe"], frame["question"].number
             if self.how == "garbage":
                 line.send_bytes(b"garbage")
             elif self.how.startswith("/"):

@@ -8,10 +8,10 @@ import pytest
 
 from privet import Budget, Categorical, Numeric, Schema, TopDownClassifier
 from privet.federation import FederatedTable, Party
-from privet.federation.table import lines_of
+from privet.federation.protocols.secure_sums import comparable
 from privet.learners.topdown import make_view
 from privet.privacy import DiscreteLaplace, NoisyMaxShare, PermuteAndFlip, Released, SeededNoise
-from privet.tables import Cells, list_candidates
+from privet.tables import PrivateCells, list_candidates
 
 THRESHOLDS = 7
 
@@ -51,11 +51,11 @@ class Tape:
 
 def replay(monkeypatch, tape):
     """Let one table's answers have the noise of a tape, and its choices the parties' criterion."""
-    choose_best = Cells.choose_best
+    choose_best = PrivateCells.choose_best
 
     def choose_alike(self, candidates, criterion, amount, *, how):
         classes, view = len(self.schema.classes), make_view(self.schema, THRESHOLDS)
-        lines = lines_of(criterion, classes, len(list_candidates(candidates, view)))
+        lines = comparable(criterion, classes, len(list_candidates(candidates, view)))
         return choose_best(self, candidates, lines, amount, how=how)
 
     def choose(self, scores, _):
@@ -65,7 +65,7 @@ def replay(monkeypatch, tape):
     def release(self, exact, _):
         return Released(exact + tape.take(exact.size).reshape(exact.shape))
 
-    monkeypatch.setattr(Cells, "choose_best", choose_alike)
+    monkeypatch.setattr(PrivateCells, "choose_best", choose_alike)
     monkeypatch.setattr(PermuteAndFlip, "choose", choose)
     monkeypatch.setattr(DiscreteLaplace, "release", release)
 

@@ -26,6 +26,7 @@ from privet import (
     Schema,
     SulqID3Classifier,
     TopDownClassifier,
+    baselines,
     load,
 )
 from privet.criteria import Gini, GiniChords, Max
@@ -39,12 +40,12 @@ from privet.federation import (
     ProcessLink,
     Refused,
 )
-from privet.federation.parties import CHARGED
+from privet.federation.mpc import ChoiceShape, MaskKeys, correlated_randomness, open_sum
+from privet.federation.mpc import secret_choice as module
+from privet.federation.party import CHARGED
 from privet.federation.wire import Request, encode
 from privet.learners.topdown import make_candidates, make_view
-from privet.privacy import Seat, Shape, deal, open_sum
-from privet.privacy import blind_choice as module
-from privet.tables import Given, Multiway, PrivateTable, Split, View, gains_of
+from privet.tables import QUESTIONS, Given, Multiway, PrivateTable, Split, View, gains_of
 
 from .parties import (
     SCHEMA,
@@ -122,13 +123,13 @@ def test_too_many_splits_are_refused_before_anything_is_spent():
 def test_choices_that_no_message_can_hold_are_refused_before_they_are_paid(monkeypatch):
     parties = [party_of(k) for k in range(2)]
     table = FederatedTable(parties).session(Budget(1.0))
-    monkeypatch.setattr("privet.federation.table.MOST_BYTES", 2**20 + 100)
+    monkeypatch.setattr("privet.federation.protocols.secure_sums.MOST_BYTES", 2**20 + 100)
     with pytest.raises(FederationError, match=r"too large.*fewer features or cuts"):
         table.root().choose_best(Multiway(), Gini(), 1, how="flip")
     assert [party.table.ledger.total.epsilon for party in parties] == [0, 0]
-    shape = Shape(3, 7, 6, 2, 5)
-    dealt = deal(shape, 3)[-1]
-    assert shape.dealt == sum(words.size for both in dealt for words in both)
+    shape = ChoiceShape(3, 7, 6, 2, 5)
+    dealt = correlated_randomness(shape, 3)[-1]
+    assert shape.randomness_size == sum(words.size for both in dealt for words in both)
 
 
 def test_labels_of_very_many_rows_still_have_noise_that_can_be_shared():
@@ -382,7 +383,7 @@ def test_what_goes_wrong_at_a_party_says_nothing_of_its_rows(monkeypatch):
     def fail(self, amount):
         raise IndexError("record 17 has code 42")
 
-    monkeypatch.setattr("privet.tables.private.Cells.noisy_counts", fail)
+    monkeypatch.setattr("privet.tables.private.PrivateCells.noisy_counts", fail)
     clumsy = LocalLink(Clumsy("p1", *rows(20, 0), SCHEMA, Budget(1.0)))
     for ask in (
         lambda: party.answer(root, "noisy_counts", 1),
@@ -415,7 +416,7 @@ def joined(names, **given):
     """Return a party that knows the others, and its root."""
     features, target = rows(500, 0)
     party = Party("p", features, target, SCHEMA, Budget(9.0), **given)
-    party.join({"p": party.seat.public_key} | {name: Seat(name).public_key for name in names})
+    party.join({"p": party.keys.public_key} | {name: MaskKeys(name).public_key for name in names})
     return party, party.answer(0, "root", None)
 
 
@@ -423,7 +424,7 @@ def test_a_party_joins_no_round_that_its_owner_would_not():
     """A roster is its owner's, who also says how many of it may be honest."""
     party, root = joined("abc", trusted=3)
     with pytest.raises(FederationError, match="another one is refused"):
-        party.answer(0, "join", {"p": party.seat.public_key, "x": Seat("x").public_key})
+        party.answer(0, "join", {"p": party.keys.public_key, "x": MaskKeys("x").public_key})
     strange = [
         (2, ["p", "x"], TURN),  # not in the roster
         (2, ["a", "b"], TURN),  # without itself
@@ -525,16 +526,18 @@ def test_a_round_is_bound_to_its_terms():
 
 def choice_of(parties, question, *asked, **given):
     """Return the first words that a choice opens, as the coordinator could read them."""
-    ballots = ask_round(parties, question, *asked, **given)
+    choices = ask_round(parties, question, *asked, **given)
     names = range(len(parties))
     options = {"share_labels": 2, "share_splits": 2}[question]
-    shape = Shape(1, options) if question == "share_labels" else Shape(1, options, 13, 2, 5)
-    dealt = deal(shape, len(parties))
-    words = [parties[k].answer(ballots[k], "vote", dealt[k]) for k in names]
+    shape = (
+        ChoiceShape(1, options) if question == "share_labels" else ChoiceShape(1, options, 13, 2, 5)
+    )
+    dealt = correlated_randomness(shape, len(parties))
+    words = [parties[k].answer(choices[k], "step", dealt[k]) for k in names]
     # Under the key that the parties have in common: take it away, as they would.
-    step = parties[0]._ballots[ballots[0]]
-    key = step._seat.hide(step._turn + (1).to_bytes(4, "little"), words[0].size)
-    hidden = sum(module._Hand.of(hand[0], shape.rounds[0]).hidden for hand in dealt)
+    step = parties[0]._choices[choices[0]]
+    key = step._keys.common_pad(step._round_name + (1).to_bytes(4, "little"), words[0].size)
+    hidden = sum(module._RoundShares.of(each[0], shape.rounds[0]).hidden for each in dealt)
     return open_sum(words) - key - hidden
 
 
@@ -573,7 +576,7 @@ def test_a_coordinator_that_asks_for_less_noise_elsewhere_gets_an_error():
 
 def test_owners_may_give_the_roster_themselves():
     parties = [party_of(k, epsilon=8.0) for k in range(3)]
-    roster = {party.name: party.seat.public_key for party in parties}
+    roster = {party.name: party.keys.public_key for party in parties}
     for party in parties:
         party.join(roster)
     model = TopDownClassifier(4.0, max_nodes=3).fit(FederatedTable(parties))
@@ -586,19 +589,19 @@ def test_a_new_federation_has_new_keys():
     """Unless the roster is the owners' own: then no coordinator can have another one."""
     a, b, c = parties = [party_of(k, epsilon=9.0) for k in range(3)]
     FederatedTable([a, b])
-    old, key = a.answer(0, "root", None), a.seat.public_key
-    ballot = a.answer(old, "share_labels", 1, 2, ["p0", "p1"], TURN)
+    old, key = a.answer(0, "root", None), a.keys.public_key
+    choice = a.answer(old, "share_labels", 1, 2, ["p0", "p1"], TURN)
     spent = a.table.ledger.total.epsilon
     table = FederatedTable(parties)
-    assert a.seat.public_key != key
-    assert a.seat.peers == {"p1", "p2"}
+    assert a.keys.public_key != key
+    assert a.keys.peers == {"p1", "p2"}
     with pytest.raises(Refused, match="no such choice"):
-        a.answer(ballot, "vote", [])
+        a.answer(choice, "step", [])
     assert a.table.ledger.total.epsilon == spent
     table.session(Budget(1.0)).root().noisy_class_counts(1)
     assert a.table.ledger.total.epsilon == spent + 1
     with pytest.raises(FederationError, match="another one is refused"):
-        c.answer(0, "join", {"p2": c.seat.public_key, "x": Seat("x").public_key})
+        c.answer(0, "join", {"p2": c.keys.public_key, "x": MaskKeys("x").public_key})
 
 
 def test_a_smaller_federation_is_not_more_honest():
@@ -629,12 +632,12 @@ def test_a_choice_that_was_answered_wrongly_is_over():
     with pytest.raises(FederationError, match="no key in common"):
         party.answer(root, "share_labels", 1, 2, ["p", "a", "b"], TURN)
     assert party.table.ledger.total.epsilon == 0
-    party.seat._common = bytes(32)
-    ballot = party.answer(root, "share_labels", 1, 2, ["p", "a", "b"], TURN)
-    with pytest.raises(FederationError, match="not what a choice has to deal"):
-        party.answer(ballot, "vote", np.zeros(3, dtype=np.uint64))
+    party.keys._common = bytes(32)
+    choice = party.answer(root, "share_labels", 1, 2, ["p", "a", "b"], TURN)
+    with pytest.raises(FederationError, match="not the randomness of a choice"):
+        party.answer(choice, "step", np.zeros(3, dtype=np.uint64))
     with pytest.raises(Refused, match="no such choice"):
-        party.answer(ballot, "vote", np.zeros(3, dtype=np.uint64))
+        party.answer(choice, "step", np.zeros(3, dtype=np.uint64))
 
 
 def test_cells_that_are_not_needed_are_forgotten():
@@ -786,7 +789,7 @@ class Leaver(LocalLink):
     votes = 3
 
     def receive(self, number):
-        if self._waiting[number][1] == "vote":
+        if self._waiting[number][1] == "step":
             self.votes -= 1
             if self.votes < 0:
                 raise Lost("gone")
@@ -805,7 +808,7 @@ def test_a_choice_that_loses_a_party_is_made_again_and_paid_again():
     assert {float(party.table.ledger.total.epsilon) for party in good} == {2_000.0}
     assert float(session.ledger.total.epsilon) == 2_000.0
     session.root()  # what is not needed any more is forgotten with the next question
-    assert not any(party._ballots for party in good)
+    assert not any(party._choices for party in good)
 
 
 def test_parties_choose_by_all_rows_where_no_party_could():
@@ -900,7 +903,7 @@ def test_a_choice_that_is_no_option_is_noticed():
         """Answers the right number of words, and none that was asked for."""
 
         def receive(self, number):
-            voted = self._waiting[number][1] == "vote"
+            voted = self._waiting[number][1] == "step"
             answer = super().receive(number)
             return answer + np.uint64(5) if voted else answer
 
@@ -920,7 +923,7 @@ def test_secure_sums_choose_by_permute_and_flip_only():
     with pytest.raises(FederationError, match="permute-and-flip"):
         table.root(view).choose_best(make_candidates(view, missing=True), Gini(), 1, how="rnm")
     with pytest.raises(Refused, match="no such choice"):
-        parties[0].answer(7, "vote", [])
+        parties[0].answer(7, "step", [])
     assert all(party.table.ledger.total.epsilon == 0 for party in parties)
 
 
@@ -950,8 +953,11 @@ def test_what_does_not_sum_is_refused_before_anything_is_spent():
     parties = [party_of(k) for k in range(2)]
     table = FederatedTable(parties)
     for model in (PrivateTreeClassifier(1.0), PrivateBoostingClassifier(1.0)):
-        with pytest.raises(FederationError, match="sums over parties"):
+        with pytest.raises(FederationError, match=r"sums over parties \(draw_trees\)") as caught:
             model.fit(table)
+        for able in ("TopDown", "PrivaTree", "DiffPC45", "DiffPID3", "SulqID3"):
+            assert f"{able}Classifier" in str(caught.value)
+        assert "PrivateTreeClassifier" not in str(caught.value).partition("federation:")[2]
     with pytest.raises(FederationError, match="quantiles"):
         table.quantiles(0, 4, 1)
     with pytest.raises(FederationError, match="draw_trees"):
@@ -959,6 +965,42 @@ def test_what_does_not_sum_is_refused_before_anything_is_spent():
     with pytest.raises(BudgetError, match="pure"):
         table.session(Budget(1.0, delta=1e-6))
     assert all(party.table.ledger.total.epsilon == 0 for party in parties)
+
+
+def test_a_federation_says_what_it_can():
+    able = {"noisy_counts", "noisy_class_counts", "choose_labels", "choose_best", "choose_splits"}
+    free = {"root", "parts", "take", "split", "partition"}
+    for protocol in PROTOCOLS.values():
+        assert set(protocol.asks) == able
+        assert set(protocol.asks.values()) <= CHARGED
+    table = FederatedTable([party_of(0), party_of(1)])
+    assert {question for question in QUESTIONS if table.can(question)} == able | free
+    with pytest.raises(FederationError, match="draw_trees"):
+        table.session(Budget(1.0), ["draw_trees"])
+    view = make_view(SCHEMA, 4)
+    assert table.root(view).view == view
+    assert len(list(table.parts(3, 1))) == 3
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        baselines.BDPTClassifier,
+        baselines.DPGDFClassifier,
+        baselines.FletcherIslamForestClassifier,
+        baselines.PatilSinghForestClassifier,
+        baselines.RandomTreesClassifier,
+    ],
+)
+def test_whatever_asks_for_sums_only_learns_from_parties(kind, protocol):
+    parties = [party_of(k) for k in range(3)]
+    model = kind(4.0).fit(FederatedTable(parties, protocol=protocol))
+    if kind is baselines.BDPTClassifier:  # the others toss coins of their own
+        assert accuracy(model) > 0.8
+    assert model.privacy_.protocol == protocol
+    paid = {float(party.table.ledger.total.epsilon) for party in parties}
+    assert paid == {model.privacy_.epsilon}
 
 
 def test_plausible_mistakes_have_clear_errors(monkeypatch):
@@ -990,7 +1032,7 @@ def test_plausible_mistakes_have_clear_errors(monkeypatch):
     with pytest.raises(FederationError, match=r"pip install privet\[federation\]"):
         FederatedTable([party_of(0), party_of(1)])
     with pytest.raises(FederationError, match=r"pip install privet\[federation\]"):
-        Seat("p")
+        MaskKeys("p")
 
 
 def test_the_target_may_be_a_column():
@@ -1185,7 +1227,7 @@ def test_late_answers_and_second_answers_are_dropped():
         first = link.send(0, "describe")
         second = link.send(0, "root", None)  # the answer to the first is still on the line
         assert link.receive(second) == 1
-        link._line.send_bytes(
+        link._pipe.send_bytes(
             encode(Request(second, 0, "describe"))
         )  # an answer with an old number
         third = link.send(1, "noisy_counts", 1)
@@ -1337,9 +1379,9 @@ def test_options_that_would_be_ignored_are_refused():
     table = FederatedTable(parties, protocol="noisy-counts")
     with pytest.raises(FederationError, match="none is drawn"):
         TopDownClassifier(1.0, split="rnm").fit(table)
-    with pytest.raises(FederationError, match="random_state to the Party"):
+    with pytest.raises(BudgetError, match="or to the Party"):
         TopDownClassifier(1.0, random_state=1).fit(table)
-    with pytest.raises(FederationError, match="without y"):
+    with pytest.raises(DataError, match="without y"):
         TopDownClassifier(1.0).fit(table, [0, 1])
     assert all(party.table.ledger.total.epsilon == 0 for party in parties)
 

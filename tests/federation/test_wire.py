@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as arrays
 from privet.criteria import SAD, SSE, ClippedEntropy, Entropy, Gini, GiniChords, Max
 from privet.errors import FederationError
 from privet.federation import wire
-from privet.federation.parties import _own
+from privet.federation.party import _own
 from privet.federation.wire import (
     CLASSES,
     DTYPES,
@@ -33,7 +33,7 @@ from privet.federation.wire import (
     decode_as,
     encode,
 )
-from privet.schema import Categorical, Numeric, Schema
+from privet.schema import Categorical, Date, Integer, Numeric, Schema
 from privet.tables import Binary, Each, Given, Multiway, Split, Thresholds, View
 
 SAYS = "^these bytes are no message of a party or a coordinator$"
@@ -75,6 +75,8 @@ texts = st.text(st.characters(codec="utf-8"), max_size=8)
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 features = st.one_of(
     st.builds(lambda b, bins: Numeric(*b, bins=bins), bounds, st.integers(1, 50)),
+    st.builds(lambda low, n: Integer(low, low + n), st.integers(-99, 99), st.integers(1, 99)),
+    st.builds(lambda low, n: Date(low, low + n, 1), st.integers(-99, 99), st.integers(1, 99)),
     st.builds(lambda b, e: Numeric(*b, edges=[b[0] + e * (b[1] - b[0])]), bounds, st.just(0.5)),
     st.builds(Categorical, st.lists(st.integers(-(2**40), 2**40), min_size=1, unique=True)),
     st.builds(Categorical, st.lists(st.text("abc", min_size=1), min_size=1, unique=True)),
@@ -402,7 +404,7 @@ def test_what_is_no_message_is_refused_without_a_word_about_it(message):
 
 
 def test_another_version_is_refused():
-    for start in (b"", b"PVW", b"PVW\x00", b"PVW\x02", b"PVX\x01", b"\x80\x05N."):
+    for start in (b"", b"PVW", b"PVW\x00", b"PVW\x01", b"PVW\x03", b"PVX\x02", b"\x80\x05N."):
         with pytest.raises(WireError, match=SAYS):
             decode(start + b"N")
 

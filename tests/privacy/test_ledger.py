@@ -9,6 +9,7 @@ import math
 import random
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -470,3 +471,54 @@ def test_an_interrupted_charge_leaves_the_books_too_high():
         with pytest.raises(KeyboardInterrupt):
             ledger.charge(cells.take(np.array([0])), pure(1), WHAT, HERE)
         assert ledger.total.epsilon >= cells._group.cost[0][0]
+
+
+class TestSubledgers:
+    """Books of one fit within the table's."""
+
+    def test_parts_pay_once_within_a_fit_and_fits_add_up(self):
+        ledger, half = Ledger(Budget(2.0)), DiscreteLaplace(1, Fraction(1, 2))
+        question, place = Question(Asked.ROW_COUNT), Place()
+        for _ in range(2):
+            fit = ledger.subledger(Budget(1.0))
+            parts = fit.root.divide(np.array([0, 0]))
+            fit.charge(parts.take(np.array([0])), half, question, place)
+            fit.charge(parts.take(np.array([1])), half, question, place)
+            assert fit.total.epsilon == Fraction(1, 2)
+        assert ledger.total.epsilon == 1
+        assert len(ledger.entries) == 4
+        assert len(fit.entries) == 2
+        with pytest.raises(BudgetExceeded, match=r"may cost epsilon 1\.5"):
+            ledger.subledger(Budget(1.5))
+
+    def test_open_ones_together_stay_within_the_tables_budget(self):
+        ledger, cost = Ledger(Budget(1.0)), DiscreteLaplace(1, Fraction(1, 100))
+        fits = [ledger.subledger(Budget(1.0)) for _ in range(4)]
+
+        def spend(fit):
+            with suppress(BudgetExceeded):
+                while True:
+                    fit.charge(fit.root, cost, Question(Asked.ROW_COUNT), Place())
+
+        threads = [threading.Thread(target=spend, args=(fit,)) for fit in fits]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert ledger.total.epsilon == 1
+        assert sum(fit.total.epsilon for fit in fits) == 1
+        assert len(ledger.entries) == 100
+
+    def test_a_refusal_changes_neither(self):
+        ledger = Ledger(Budget(1.0))
+        fit = ledger.subledger(Budget(0.5))
+        for amount in (Fraction(3, 4), Fraction(2)):
+            mechanism = DiscreteLaplace(1, amount)
+            with pytest.raises(BudgetExceeded, match="Nothing was computed"):
+                fit.charge(fit.root, mechanism, Question(Asked.ROW_COUNT), Place())
+        assert ledger.entries == fit.entries == ()
+        ledger.close()
+        with pytest.raises(BudgetExceeded, match="closed"):
+            fit.charge(fit.root, DiscreteLaplace(1, 1), Question(Asked.ROW_COUNT), Place())
+        with pytest.raises(BudgetExceeded):
+            ledger.subledger(Budget(0.1))

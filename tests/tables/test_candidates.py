@@ -70,6 +70,35 @@ def test_every_attribute_has_the_same_measure():
     assert totals[0] == totals[1]
 
 
+def test_numbers_with_fewer_cuts_have_the_same_measure():
+    """Bounds may be too close for all cuts, or for any: then known is divided from missing."""
+    features = {name: Numeric(0, 8) for name in "abc"} | {"d": Categorical(["u", "v"])}
+    schema = Schema(features, "y", classes=[0, 1])
+    view = View(schema, ((1.0, 2.0, 3.0, 4.0, 5.0, 6.0), (2.0, 6.0), (), None))
+    candidates = Thresholds(7)
+    candidates.check(view, 1)
+    assert [candidates.options(j, view) for j in range(4)] == [6, 2, 1, 1]
+    assert [candidates.mass(j, view) for j in range(4)] == [1, 3, 6, 6]
+    for j, size in enumerate(view.sizes):
+        counts = np.arange(2 * size).reshape(1, size, 2)
+        children = candidates.children(j, counts, range(1), view)
+        for option in range(candidates.options(j, view)):
+            split = candidates.split(j, option, 0, view)
+            assert split.fits(view)
+            sums = np.zeros((split.n_children, 2), dtype=np.int64)
+            np.add.at(sums, split.child_of, counts[0])
+            assert (children[0, option] == sums).all()
+    assert candidates.split(2, 0, 0, view) == Split(2, (0, 1))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4, 6])
+def test_more_cuts_than_steps_are_refused(steps):
+    schema = Schema({"a": Numeric(0, 8), "b": Numeric(0, 8)}, "y", classes=[0, 1])
+    view = View(schema, ((1.0, 2.0, 3.0, 4.0, 5.0, 6.0), (2.0, 6.0)))
+    with pytest.raises(ValueError, match="fewer cuts than there are steps"):
+        Thresholds(steps).check(view, 1)
+
+
 def test_attribute_and_point_are_drawn_together_by_the_exponential_mechanism():
     rows = [[1.5, "u"]] * 3 + [[4.5, "v"]] * 4 + [[6.5, "u"]] * 2
     labels = ["p"] * 3 + ["q"] * 4 + ["p", "q"]
@@ -219,7 +248,7 @@ def test_candidates_of_another_view_are_refused_before_anything_is_spent():
         with pytest.raises(ValueError, match="every"):
             cells.noisy_candidate_gains(candidates, Max(), 1)
         with pytest.raises(ValueError, match="every"):
-            cells.share_splits(candidates, Max(), 1, allowed, 2, None, ["a", "b"], b"turn")
+            cells.mpc_exact_counts(candidates, Max(), 1, 2)
     assert table.ledger.total.epsilon == 0
 
 

@@ -1,10 +1,11 @@
 """A slow way through a tree that follows one row at a time."""
 
+import datetime
 import math
 
 import pyarrow as pa
 
-from privet.schema import all_numbers
+from privet.schema import Date, all_numbers
 from privet.tree import Cut, Tree
 
 
@@ -12,6 +13,9 @@ def reference_leaf(tree: Tree, row: dict) -> int:
     place = 0
     while (test := tree.nodes[place].test) is not None:
         value = row[test.feature]
+        if isinstance(tree.schema.features[test.feature], Date) and value is not None:
+            day = datetime.date.fromisoformat(value) if isinstance(value, str) else value
+            value = day.toordinal() - datetime.date(1970, 1, 1).toordinal()
         missing = value is None or (isinstance(value, float) and math.isnan(value))
         if isinstance(test, Cut):
             if missing:

@@ -6,6 +6,7 @@ missing, infinite and out-of-range values, unknown categories, and numbers just 
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +16,16 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from privet.ensemble import Ensemble, n_scores
-from privet.schema import Categorical, Feature, Numeric, Schema, all_numbers
+from privet.schema import (
+    Categorical,
+    Date,
+    Feature,
+    Integer,
+    Numeric,
+    Schema,
+    all_numbers,
+    day_text,
+)
 from privet.tree import Cut, Grouping, Node, Test, Tree
 
 MAX_NODES = 25
@@ -36,6 +46,20 @@ def _distinct(values: st.SearchStrategy[Any], low: int = 1, *, key: Any = str) -
 @st.composite
 def numerics(draw: st.DrawFn) -> Numeric:
     return Numeric(*draw(_bounds))
+
+
+@st.composite
+def integers(draw: st.DrawFn) -> Integer:
+    return Integer(*draw(st.sampled_from([(0, 1), (-5, 5), (0, 20), (-(10**9), 10**9)])))
+
+
+@st.composite
+def dates(draw: st.DrawFn) -> Date:
+    return Date(*draw(st.sampled_from(_DAYS)))
+
+
+#: Years in which times in nanoseconds have room.
+_DAYS = [("2020-01-01", "2020-12-31"), ("2020-02-28", "2020-03-01"), ("1700-01-01", "2200-12-31")]
 
 
 @st.composite
@@ -64,7 +88,9 @@ def schemas(draw: st.DrawFn) -> Schema:
     # Databases do not tell upper from lower case in names.
     target, *columns = draw(st.lists(names, min_size=2, max_size=5, unique_by=str.casefold))
     features: dict[str, Feature] = {
-        name: draw(st.one_of(numerics(), st.builds(Categorical, vocabularies())))
+        name: draw(
+            st.one_of(numerics(), integers(), dates(), st.builds(Categorical, vocabularies()))
+        )
         for name in columns
     }
     if draw(st.booleans()):
@@ -77,7 +103,11 @@ def tests(draw: st.DrawFn, schema: Schema, features: Sequence[str]) -> Test:
     name = draw(st.sampled_from(features))
     feature = schema.features[name]
     if isinstance(feature, Numeric):
-        inside = st.floats(feature.low, feature.high, exclude_min=True)
+        inside: st.SearchStrategy[float]
+        if isinstance(feature, Integer):
+            inside = st.integers(int(feature.low) + 1, int(feature.high)).map(float)
+        else:
+            inside = st.floats(feature.low, feature.high, exclude_min=True)
         round_ones = st.sampled_from([feature.high, *feature.cuts.tolist()])
         edges = tuple(sorted(draw(st.sets(st.one_of(inside, round_ones), max_size=4))))
         return Cut(name, edges, draw(st.integers(0 if edges else 1, len(edges) + 1)))
@@ -150,7 +180,9 @@ def tables(draw: st.DrawFn, model: Tree | Ensemble, max_rows: int = 20) -> pa.Ta
     rows = draw(st.integers(0, max_rows))
     columns = {}
     for name, feature in model.schema.features.items():
-        if isinstance(feature, Numeric):
+        if isinstance(feature, Date):
+            column = draw(_date_columns(_near(model, name, feature), rows))
+        elif isinstance(feature, Numeric):
             column = draw(_number_columns(_near(model, name, feature), rows))
         elif all_numbers(feature.values):
             known = [float(value) for value in feature.values]
@@ -192,6 +224,26 @@ def _number_columns(draw: st.DrawFn, interesting: list[float], rows: int) -> pa.
         with np.errstate(over="ignore"):
             drawn = [None if x is None else np.float32(x) for x in drawn]
     return pa.array(drawn, type=kind)
+
+
+@st.composite
+def _date_columns(draw: st.DrawFn, interesting: list[float], rows: int) -> pa.Array:
+    """Dates, times, and text of dates; around the edges to the second."""
+    times = [pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")]
+    kind = draw(st.sampled_from([pa.date32(), pa.date64(), pa.string(), *times]))
+    near = [day for day in map(math.floor, interesting) if -98_000 < day < 84_000]
+    days = st.sampled_from(near) | st.integers(-98_000, 84_000)
+    values: st.SearchStrategy[Any]
+    if kind == pa.string():
+        values = days.map(day_text)
+    elif pa.types.is_date(kind):
+        values = days.map(lambda day: datetime.date.fromisoformat(day_text(day)))
+    else:
+        start, seconds = datetime.datetime(1970, 1, 1), st.sampled_from([0, 1, 43_200, 86_399])
+        values = st.builds(
+            lambda day, second: start + datetime.timedelta(day, second), days, seconds
+        )
+    return pa.array(draw(st.lists(values | st.none(), min_size=rows, max_size=rows)), type=kind)
 
 
 @st.composite

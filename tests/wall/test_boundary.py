@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import privet
+from privet.tables import Cells, PrivateCells
 
 PACKAGE = Path(privet.__file__).parent
 
@@ -85,6 +86,7 @@ MAY_TOUCH = {
         "errors",
         "schema",
         "criteria",
+        "federation.mpc",  # how large a secret choice may be
         "privacy",
         "learners",
         "learners.whole_trees",
@@ -225,6 +227,35 @@ def test_learners_touch_no_private_name_of_the_tables(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
             raise AssertionError(f"{path.name} uses the private attribute {node.attr}")
+
+
+#: What a party's shares are made of: not for publishing, so only one room may ask for it.
+MPC_DOORS = {"mpc_noisy_counts", "mpc_exact_counts"}
+
+
+def uses(path, names):
+    """Return which names a source has as attributes, as imports or as texts."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+    return found & names
+
+
+def test_only_the_parties_mpc_uses_the_doors_for_it():
+    users = {str(path.relative_to(PACKAGE)) for path in SOURCES if uses(path, MPC_DOORS)}
+    assert users == {"federation/mpc/shares.py"}
+    assert set(vars(PrivateCells)) >= MPC_DOORS
+    assert not set(vars(Cells)) & MPC_DOORS  # no learner may ask
+
+
+def test_the_check_of_doors_sees_a_breach(tmp_path):
+    for number, text in enumerate(("cells.mpc_exact_counts()", "getattr(c, 'mpc_noisy_counts')")):
+        bad = tmp_path / f"bad{number}.py"
+        bad.write_text(text)
+        assert uses(bad, MPC_DOORS)
 
 
 @pytest.mark.parametrize(

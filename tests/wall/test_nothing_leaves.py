@@ -43,15 +43,13 @@ from privet.engines.blocks import Block
 from privet.engines.memory import LocalBlocks
 from privet.federation import FederatedTable, Party
 from privet.privacy import DiscreteLaplace, SecureNoise, SeededNoise
-from privet.tables import Gradients, Multiway, Scores, View
+from privet.tables import Gradients, Multiway, PrivateCells, Scores, View
 from privet.tables import private as wall
 
 ROWS = 4_999  # a length that nothing else has
 TABLE = pa.table(make_patients(ROWS, seed=11))
 FEATURES = {name: PATIENTS.features[name] for name in PATIENTS.names if name != "days_in_hospital"}
 DAYS = Schema(FEATURES, "days_in_hospital", bounds=(0, 30))
-#: What a table gives out for some of its cells.
-CELLS = type(PrivateTable(TABLE, None, PATIENTS, Budget(1.0)).root())
 
 
 class Tainted(np.ndarray):
@@ -166,7 +164,7 @@ def tainted(monkeypatch):
 def view(monkeypatch):
     """Record all that a learner gets from its table, its cells and its scores."""
     seen = []
-    for home in (CELLS, PrivateTable, Scores):
+    for home in (PrivateCells, PrivateTable, Scores):
         for name, original in inspect.getmembers(home, inspect.isfunction):
             if name.startswith("_") and name != "__getitem__":
                 continue
@@ -295,6 +293,12 @@ def test_a_fitted_model_and_the_learners_view_hold_nothing_exact(
     check(model, view, tmp_path)
 
 
+def test_a_model_of_an_open_table_holds_nothing_exact(tainted, view):
+    table = PrivateTable(TABLE, TABLE["readmitted"], PATIENTS, Budget(2.0))
+    models = [kind(1.0).fit(table) for kind in (DiffPID3Classifier, PrivateTreeClassifier)]
+    assert leaks(table, *models, *view) == []
+
+
 def test_pickles_and_files_hold_nothing_exact(tainted, tmp_path):
     model = DiffPID3Classifier(schema=PATIENTS, max_depth=2).fit(TABLE)
     assert leaks(pickle.loads(pickle.dumps(model))) == []
@@ -319,8 +323,9 @@ def test_handles_lead_nowhere_and_cannot_be_copied(tainted):
     table = PrivateTable(TABLE, TABLE["readmitted"], PATIENTS, Budget(1.0))
     cells, scores = table.root(), table.start_scores((0.25,))
     scores.add(cells, np.array([[0.5]]))
-    assert leaks(table, cells, scores) == []
-    for handle in (table, cells, scores):
+    session = table.session(Budget(0.5))
+    assert leaks(table, cells, scores, session, session.root()) == []
+    for handle in (table, cells, scores, session):
         for leave in (pickle.dumps, copy.copy, copy.deepcopy):
             with pytest.raises(TypeError, match="cannot be pickled"):
                 leave(handle)
@@ -393,7 +398,7 @@ class TestTheWalkerSeesLeaks:
         assert leaks(scores) != []
 
     def test_an_answer_without_noise(self, tainted, view, monkeypatch):
-        monkeypatch.setattr(CELLS, "_release", lambda self, counts, mechanisms: counts)
+        monkeypatch.setattr(PrivateCells, "_release", lambda self, counts, mechanisms: counts)
         model = DiffPID3Classifier(schema=PATIENTS, max_depth=1).fit(TABLE)
         assert leaks(*view) != []
         assert model is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import zlib
 from collections.abc import Mapping, Sequence
@@ -34,8 +35,8 @@ def row_keys(X: Any, y: Any) -> NDArray[np.uint64]:
 
 
 def _value_keys(column: Column) -> NDArray[np.uint64]:
-    if isinstance(column, Numbers):
-        numbers = column.numbers() + 0.0
+    if isinstance(column, Numbers) or column.holds == "dates":
+        numbers = (column.numbers() if isinstance(column, Numbers) else column.days()) + 0.0
         numbers[np.isnan(numbers)] = np.nan
         return numbers.view(np.uint64)
     texts, which = column.texts()
@@ -112,7 +113,9 @@ def stand_out(
     named = isinstance(frame, nw.DataFrame)
     if record is None:
         record = {
-            name: feature.high if isinstance(feature, Numeric) else feature.values[-1]
+            name: feature.written(feature.high)
+            if isinstance(feature, Numeric)
+            else feature.values[-1]
             for name, feature in schema.features.items()
         }
         if named:
@@ -124,6 +127,16 @@ def stand_out(
         elif not named:
             record = [record.get(name) for name in schema.names]
     return X, record, label
+
+
+def _as_declared(value: Any, kind: Any) -> list[Any]:
+    """Return a value in a list, as a column of a type takes it."""
+    if kind.is_integer():
+        return [*like([value], np.zeros(0, np.int64)).tolist()]
+    if isinstance(value, str) and kind.is_temporal():
+        moment = datetime.datetime.fromisoformat(value)
+        return [moment.date() if kind == nw.Date else moment]
+    return [value]
 
 
 def add(table: Any, record: Mapping[str, Any] | Sequence[Any]) -> Any:
@@ -139,12 +152,7 @@ def add(table: Any, record: Mapping[str, Any] | Sequence[Any]) -> Any:
     if set(record) != set(frame.columns):
         raise AuditError("the record must have a value for every column of the table")
     try:
-        values = {
-            name: like([record[name]], np.zeros(0, np.int64)).tolist()
-            if kind.is_integer()
-            else [record[name]]
-            for name, kind in frame.schema.items()
-        }
+        values = {name: _as_declared(record[name], kind) for name, kind in frame.schema.items()}
         row = nw.from_dict(values, schema=frame.schema, backend=frame.implementation)
         joined = nw.maybe_reset_index(nw.concat([frame, row]))
     except Exception:

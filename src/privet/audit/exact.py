@@ -234,7 +234,7 @@ def universe(schema: Schema) -> list[Record]:
     sides: list[tuple[Any, ...]] = []
     for feature in schema.features.values():
         if isinstance(feature, Numeric):
-            sides.append((feature.low, feature.high))
+            sides.append((feature.written(feature.low), feature.written(feature.high)))
         else:
             assert isinstance(feature, Categorical)
             sides.append((feature.values[0], None))

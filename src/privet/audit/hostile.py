@@ -69,6 +69,13 @@ def values() -> dict[str, Any]:
         "a fraction": fractions.Fraction(1, 3),
         "a date": datetime.date(2026, 1, 1),
         "a time": datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC),
+        "the first date": datetime.date.min,
+        "the last date": datetime.date.max,
+        "the last time": datetime.datetime.max,
+        "a time of the far west": datetime.datetime.min.replace(
+            tzinfo=datetime.timezone(datetime.timedelta(hours=-23))
+        ),
+        "numpy's far date": np.datetime64(2**62, "Y"),
         "a duration": datetime.timedelta(1),
         "numpy's date": np.datetime64("2026-01-01"),
         "numpy's no date": np.datetime64("NaT"),
@@ -101,6 +108,10 @@ def values() -> dict[str, Any]:
         found |= {"pandas' nothing": pd.NA, "pandas' no time": pd.NaT}
     texts = {
         "an empty text": "",
+        "text of a date": "2020-01-05",
+        "text of a time": "2020-01-05T23:59:60+99",
+        "text of no date": "2020-02-30",
+        "text of a day of ten thousand years": "10000-01-01",
         "a space": " ",
         "NUL": "\x00",
         "NUL in a text": "a\x00b",

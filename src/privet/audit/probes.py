@@ -167,7 +167,7 @@ class _Parties:
 
     def __init__(self, schema: Schema, X: Any, y: Any, epsilon: float, honest: int) -> None:
         first = next(iter(schema.features.values()))
-        value = first.low if isinstance(first, Numeric) else first.values[0]
+        value = first.written(first.low) if isinstance(first, Numeric) else first.values[0]
         here = np.array([each == value for each in X[:, 0].tolist()], dtype=bool)
         self._noises = [_SharedNoise(), _SharedNoise()]
         self._budget = Budget(epsilon)

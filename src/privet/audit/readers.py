@@ -17,6 +17,7 @@ that does not fit that it cannot carry it.
 
 from __future__ import annotations
 
+import datetime
 import decimal
 import tempfile
 import warnings
@@ -33,7 +34,7 @@ from numpy.typing import NDArray
 from privet.audit import hostile
 from privet.errors import AuditError
 from privet.reading import Columns, check_types, column_of, feature_matrix, read_table
-from privet.schema import Categorical, Numeric, Schema
+from privet.schema import Categorical, Date, Feature, Integer, Numeric, Schema
 
 #: What a reader returns: one row per record, one column per feature and one for the target.
 Read = NDArray[np.float64]
@@ -95,6 +96,9 @@ class Writer:
     write: Callable[[Sequence[Row], Schema, Path], Container]
 
 
+_TOKYO = "datetime64[s, Asia/Tokyo]"
+
+
 def known_writers() -> list[Writer]:
     """Return a writer for every kind of container whose library is installed."""
     found = [
@@ -107,28 +111,31 @@ def known_writers() -> list[Writer]:
         Writer("numpy, integers", _array(np.int64)),
         Writer("numpy, text", _array(np.dtype("U32"))),
         Writer("pyarrow, doubles and text", _arrow("float64", "string")),
-        Writer("pyarrow, integers and large text", _arrow("int64", "large_string")),
-        Writer("pyarrow, decimals and dictionaries", _arrow("decimal128", "dictionary")),
-        Writer("pyarrow, text", _arrow("string", "string")),
+        Writer("pyarrow, integers and large text", _arrow("int64", "large_string", "date64")),
+        Writer("pyarrow, decimals and dictionaries", _arrow("decimal128", "dictionary", "times")),
+        Writer("pyarrow, text", _arrow("string", "string", "string")),
+        Writer("pyarrow, times of a zone", _arrow("float64", "string", "times of a zone")),
         Writer("CSV", _csv(all_quoted=False, end="\n")),
         Writer("CSV, all quoted", _csv(all_quoted=True, end="\r\n")),
         Writer("Parquet", _parquet("float64", "string")),
-        Writer("Parquet, text", _parquet("string", "string")),
+        Writer("Parquet, text", _parquet("string", "string", "string")),
     ]
     if find_spec("pandas") is not None:
         found += [
-            Writer("pandas, objects", _pandas("object", "object")),
+            Writer("pandas, objects", _pandas("object", "object", "object")),
             Writer("pandas, doubles and text", _pandas("float64", "str")),
-            Writer("pandas, nullable", _pandas("Float64", "string")),
-            Writer("pandas, nullable integers", _pandas("Int64", "string")),
-            Writer("pandas, categories", _pandas("Float64", "category")),
-            Writer("pandas, categories of objects", _pandas("object", "category of objects")),
+            Writer("pandas, nullable", _pandas("Float64", "string", "string")),
+            Writer("pandas, nullable integers", _pandas("Int64", "string", _TOKYO)),
+            Writer("pandas, categories", _pandas("Float64", "category", "datetime64[ns]")),
+            Writer(
+                "pandas, categories of objects", _pandas("object", "category of objects", "object")
+            ),
         ]
     if find_spec("polars") is not None:
         found += [
             Writer("polars, doubles and text", _polars("Float64", "String")),
-            Writer("polars, integers and categories", _polars("Int64", "Categorical")),
-            Writer("polars, objects", _polars("Object", "Object")),
+            Writer("polars, integers and categories", _polars("Int64", "Categorical", "Datetime")),
+            Writer("polars, objects", _polars("Object", "Object", "Object")),
         ]
     return found
 
@@ -176,21 +183,21 @@ def _array(kind: Any) -> Write:
 def _of_columns(
     make: Callable[[str, list[Any]], Any], join: Callable[[dict[str, Any]], Any], *types: str
 ) -> Write:
-    """Write columns, those of numbers and those of text each with a type fixed beforehand."""
+    """Write columns: those of numbers, of text and of dates have types fixed beforehand."""
 
     def write(rows: Sequence[Row], schema: Schema, folder: Path) -> Container:
         del folder
         cells = [_cells(row, schema) for row in rows]
         columns = {}
         for place, name in enumerate([*schema.names, schema.target]):
-            kind = types[0] if schema.of_numbers(name) else types[1]
+            kind = types[0] if schema.of_numbers(name) else types[1 + (name in schema.dates)]
             columns[name] = make(kind, [row[place] for row in cells])
         return Container(join(columns))
 
     return write
 
 
-def _arrow(numbers: str, texts: str) -> Write:
+def _arrow(numbers: str, texts: str, dates: str = "date32") -> Write:
     import pyarrow as pa
 
     kinds = {
@@ -198,6 +205,9 @@ def _arrow(numbers: str, texts: str) -> Write:
         "decimal128": (pa.decimal128(38, 10), "decimal"), "string": (pa.string(), "text"),
         "large_string": (pa.large_string(), "text"),
         "dictionary": (pa.dictionary(pa.int32(), pa.string()), "text"),
+        "date32": (pa.date32(), "date"), "date64": (pa.date64(), "date"),
+        "times": (pa.timestamp("ns"), "time"),
+        "times of a zone": (pa.timestamp("us", "America/New_York"), "time"),
     }  # fmt: skip
 
     def make(kind: str, values: list[Any]) -> Any:
@@ -208,15 +218,16 @@ def _arrow(numbers: str, texts: str) -> Write:
         except Exception:
             raise CannotCarry("arrow has no place for it") from None
 
-    return _of_columns(make, pa.table, numbers, texts)
+    return _of_columns(make, pa.table, numbers, texts, dates)
 
 
-def _pandas(numbers: str, texts: str) -> Write:
+def _pandas(numbers: str, texts: str, dates: str = "datetime64[us]") -> Write:
     import pandas as pd
 
     cells = {
         "object": None, "float64": "number", "Float64": "number", "Int64": "integer",
         "str": "text", "string": "text", "category": "text", "category of objects": None,
+        "datetime64[ns]": "time", "datetime64[us]": "time", _TOKYO: "time",
     }  # fmt: skip
     known = ["u", "v", "no", "yes", "1", "2", "3", "0", "", "NaN", 'a"b', "a\nb"]
 
@@ -242,13 +253,16 @@ def _pandas(numbers: str, texts: str) -> Write:
         except Exception:
             raise CannotCarry("pandas has no place for it") from None
 
-    return _of_columns(make, pd.DataFrame, numbers, texts)
+    return _of_columns(make, pd.DataFrame, numbers, texts, dates)
 
 
-def _polars(numbers: str, texts: str) -> Write:
+def _polars(numbers: str, texts: str, dates: str = "Date") -> Write:
     import polars as pl
 
-    cells = {"Float64": "number", "Int64": "integer", "String": "text", "Categorical": "text"}
+    cells = {
+        "Float64": "number", "Int64": "integer", "String": "text", "Categorical": "text",
+        "Date": "date", "Datetime": "time",
+    }  # fmt: skip
 
     def make(kind: str, values: list[Any]) -> Any:
         cast = values
@@ -259,7 +273,7 @@ def _polars(numbers: str, texts: str) -> Write:
         except Exception:
             raise CannotCarry("polars has no place for it") from None
 
-    return _of_columns(make, pl.DataFrame, numbers, texts)
+    return _of_columns(make, pl.DataFrame, numbers, texts, dates)
 
 
 def _csv(*, all_quoted: bool, end: str) -> Write:
@@ -286,10 +300,10 @@ def _csv(*, all_quoted: bool, end: str) -> Write:
     return write
 
 
-def _parquet(numbers: str, texts: str) -> Write:
+def _parquet(numbers: str, texts: str, dates: str = "date32") -> Write:
     import pyarrow.parquet
 
-    arrow = _arrow(numbers, texts)
+    arrow = _arrow(numbers, texts, dates)
 
     def write(rows: Sequence[Row], schema: Schema, folder: Path) -> Container:
         path = folder / "table.parquet"
@@ -321,7 +335,11 @@ def _cast(value: Any, kind: str) -> Any:
     """Return a value in a type that a column has, by looking at the value alone."""
     number = type(value) in (int, float, np.float32, np.int8, hostile.Imposter)
     with suppress(Exception):
-        if kind == "text" and type(value) in (str, int, float, np.str_):
+        if kind == "date" and type(value) in (datetime.date, datetime.datetime):
+            return datetime.date(value.year, value.month, value.day)
+        if kind == "time" and type(value) in (datetime.date, datetime.datetime):
+            return datetime.datetime.fromisoformat(value.isoformat()).replace(tzinfo=None)
+        if kind == "text" and type(value) in (str, int, float, np.str_, datetime.date):
             text = str(value)
             text.encode()
             return text
@@ -390,13 +408,14 @@ class Verdict:
         return not self.counterexamples
 
 
-#: Text, numbers, and text that looks like numbers.
+#: Text, numbers, text that looks like numbers, and dates.
 SCHEMAS = (
     Schema({"x": Numeric(0, 1), "a": Categorical(["u", "v"])}, "y", classes=["no", "yes"]),
     Schema({"x": Numeric(0, 9), "k": Categorical([1, 2, 3])}, "y", classes=[0, 1]),
     Schema({"x": Numeric(0, 9), "k": Categorical(["1", "2"])}, "y", classes=["1", "2"]),
     Schema({"a": Categorical(["u", "v"]), "x": Numeric(0, 9)}, "y", classes=["no", "yes"]),
     Schema({"x": Numeric(-1, 1), "z": Numeric(0, 9)}, "y", bounds=(0, 9)),
+    Schema({"d": Date("2020-01-02", "2020-01-08"), "n": Integer(0, 9)}, "y", classes=[0, 1]),
 )
 #: How somebody may write the categories 1 and 2, in a whole table.
 _SPELLINGS: tuple[tuple[Any, ...], ...] = ((1.0, 2.0), (1, 2), ("1", "2"))
@@ -537,12 +556,15 @@ class _Trial:
             chosen = values[int(self._generator.integers(len(values)))]
             return self._spelling[int(chosen) - 1] if chosen in ("1", "2") else chosen
 
-        features = tuple(
-            float(self._generator.integers(10))
-            if isinstance(feature, Numeric)
-            else one_of(feature.values)
-            for feature in self._schema.features.values()
-        )
+        def value_of(feature: Feature) -> Any:
+            if isinstance(feature, Categorical):
+                return one_of(feature.values)
+            chosen = int(self._generator.integers(10))
+            return (
+                datetime.date(2020, 1, 1 + chosen) if isinstance(feature, Date) else float(chosen)
+            )
+
+        features = tuple(map(value_of, self._schema.features.values()))
         return Row(features, one_of(self._schema.classes or (0.0, 4.0, 9.0)))
 
     def _strange(self) -> Iterator[tuple[str, str, Row]]:

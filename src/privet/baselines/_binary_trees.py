@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from privet.baselines._checks import check_bins, check_trees
-from privet.baselines._learners import DEEPEST, Forest, learn_bdpt, learn_dpgdf
+from privet.baselines._learners import DEEPEST, Forest, count_two_ways, learn_bdpt, learn_dpgdf
+from privet.criteria import Gini
 from privet.ensemble import Ensemble
-from privet.estimators._base import PrivateClassifier, PrivateTreeEstimator, check_whole
+from privet.estimators._base import PrivateClassifier, PrivateTreeEstimator
+from privet.estimators.parameters import BINS, TREES, Parameter, Whole
+from privet.estimators.registry import register
 from privet.privacy import Coins, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 
+@register("bdpt", command=False)
 class BDPTClassifier(PrivateTreeEstimator):
     """A greedy binary tree whose counts are dearer the deeper they are: BDPT (Guan et al. 2020).
 
@@ -32,31 +36,21 @@ class BDPTClassifier(PrivateTreeEstimator):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
+    <epsilon>
+    <schema>
     max_depth : int, default=4
         Most tests on a path, up to 12.
     n_bins : int, default=10
         Bins of equal width of a number.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
-    tree_ : Tree
-        The published tree.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <tree_>
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -76,7 +70,11 @@ class BDPTClassifier(PrivateTreeEstimator):
     ['no', 'yes']
     """
 
-    learner: ClassVar[str] = "bdpt"
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        "max_depth": Whole(1, DEEPEST),
+        "n_bins": BINS,
+    }
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_splits", "noisy_class_counts"})
 
     def __init__(
         self,
@@ -94,17 +92,14 @@ class BDPTClassifier(PrivateTreeEstimator):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        del schema
-        return {
-            "max_depth": check_whole(self.max_depth, "max_depth", 1, DEEPEST),
-            "n_bins": check_bins(self.n_bins),
-        }
-
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return learn_bdpt(table, amount=table.ledger.budget.limit, **options)
 
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(Gini(), count_two_ways(table.schema, options["n_bins"]))
 
+
+@register("dpgdf", command=False)
 class DPGDFClassifier(PrivateClassifier):
     """Greedy binary trees on disjoint parts of the rows: DPGDF (Xin et al. 2019).
 
@@ -120,33 +115,24 @@ class DPGDFClassifier(PrivateClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
+    <epsilon>
+    <schema>
     n_estimators : int, default=1
         How many trees, each on its own part of the rows; Vos et al. run one.
     max_depth : int, default=4
         Tests on a path, up to 12.
     n_bins : int, default=10
         Bins of equal width of a number.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
     predictor_ : Ensemble or Tree
         What is published.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -166,7 +152,12 @@ class DPGDFClassifier(PrivateClassifier):
     ['no', 'yes']
     """
 
-    learner: ClassVar[str] = "dpgdf"
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        "n_estimators": TREES,
+        "max_depth": Whole(1, DEEPEST),
+        "n_bins": BINS,
+    }
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_labels", "choose_splits"})
 
     def __init__(
         self,
@@ -187,16 +178,13 @@ class DPGDFClassifier(PrivateClassifier):
         self.random_state = random_state
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        del schema
-        return {
-            "forest": Forest(
-                n_estimators=check_trees(self.n_estimators),
-                max_depth=check_whole(self.max_depth, "max_depth", 1, DEEPEST),
-                partition=True,
-            ),
-            "n_bins": check_bins(self.n_bins),
-        }
+        given = super()._check_parameters(schema)
+        bins = given.pop("n_bins")
+        return {"forest": Forest(**given, partition=True), "n_bins": bins}
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         limit = table.ledger.budget.limit
         return learn_dpgdf(table, amount=limit, coins=Coins.of(self.random_state), **options)
+
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(Gini(), count_two_ways(table.schema, options["n_bins"]))

@@ -30,11 +30,11 @@ from privet.learners._growth import (
     trees_of,
 )
 from privet.learners._views import even_view
-from privet.learners.whole_trees import COUNT_SHARE, less
+from privet.learners.budgets import know_rows
 from privet.privacy.budget import Amount
 from privet.privacy.coins import Coins
 from privet.schema import Schema
-from privet.tables import Binary, Cells, Each, Multiway, PrivateTable, Split, View
+from privet.tables import Binary, Cells, Each, Multiway, Split, Table, View, list_candidates
 from privet.tree import Tree
 
 #: Random cuts are drawn from a public grid of so many even steps.
@@ -72,7 +72,7 @@ class Forest:
 
 
 def learn_random_trees(
-    table: PrivateTable, *, amount: Amount, forest: Forest, coins: Coins
+    table: Table, *, amount: Amount, forest: Forest, coins: Coins
 ) -> Tree | Ensemble:
     """Learn trees whose tests are public coin tosses (Jagannathan et al.; Bojarski et al.)."""
     view = even_view(table.schema, STEPS)
@@ -96,7 +96,7 @@ def learn_random_trees(
 
 
 def learn_patil_singh(
-    table: PrivateTable,
+    table: Table,
     *,
     amount: Amount,
     forest: Forest,
@@ -140,7 +140,7 @@ def learn_patil_singh(
 
 
 def learn_fletcher_islam(
-    table: PrivateTable,
+    table: Table,
     *,
     amount: Amount,
     forest: Forest,
@@ -188,7 +188,7 @@ def learn_fletcher_islam(
     return _forest_of(schema, view, grown, forest.n_estimators, vote=True, weigh=True)
 
 
-def learn_bdpt(table: PrivateTable, *, amount: Amount, max_depth: int, n_bins: int) -> Tree:
+def learn_bdpt(table: Table, *, amount: Amount, max_depth: int, n_bins: int) -> Tree:
     """Learn a binary tree whose deeper nodes are counted at a higher price (Guan et al. 2020)."""
     view = even_view(table.schema, n_bins)
     candidates = two_ways(view)
@@ -213,7 +213,7 @@ def learn_bdpt(table: PrivateTable, *, amount: Amount, max_depth: int, n_bins: i
 
 
 def learn_dpgdf(
-    table: PrivateTable, *, amount: Amount, forest: Forest, n_bins: int, coins: Coins
+    table: Table, *, amount: Amount, forest: Forest, n_bins: int, coins: Coins
 ) -> Tree | Ensemble:
     """Learn greedy binary trees on disjoint parts, with private labels (Xin et al. 2019)."""
     schema, view = table.schema, even_view(table.schema, n_bins)
@@ -254,28 +254,29 @@ def two_ways(view: View) -> Binary:
     return Binary(sides)
 
 
+def count_two_ways(schema: Schema, n_bins: int) -> int:
+    """Return how many splits a cell is offered by :func:`two_ways`."""
+    view = even_view(schema, n_bins)
+    return len(list_candidates(two_ways(view), view))
+
+
 def _known_values(view: View) -> NDArray[np.int64]:
     """Return how many values each feature has, besides missing and unknown ones."""
     return np.array([max(size - 1, 2) for size in view.sizes])
 
 
-def _plan(
-    table: PrivateTable, amount: Amount, forest: Forest, branches: float
-) -> tuple[Amount, int]:
+def _plan(table: Table, amount: Amount, forest: Forest, branches: float) -> tuple[Amount, int]:
     """Return what a tree may cost, and how deep it is: leaves should have enough records."""
     rows, depth, trees = forest.n_rows, forest.max_depth, forest.n_estimators
     if depth is None:
-        if rows is None:
-            counting = amount * COUNT_SHARE
-            amount = less(amount, counting)
-            rows = max(1, int(table.root().noisy_counts(counting)[0]))
+        rows, amount = know_rows(table, amount, rows)
         in_leaf = rows / (trees if forest.partition else 1) / OCCUPANCY
         depth = int(np.clip(math.log(max(in_leaf, 1.0)) / math.log(branches), 1, DEEPEST))
     return amount if forest.partition else amount / trees, depth
 
 
 def _starts(
-    table: PrivateTable, view: View, forest: Forest, coins: Coins | None
+    table: Table, view: View, forest: Forest, coins: Coins | None
 ) -> list[tuple[Cells, list[Coins]]]:
     """Return the cells that trees grow from, with coins for each of these trees.
 
@@ -393,7 +394,7 @@ class _Counting:
 # Leaves
 
 
-def _leaves(table: PrivateTable, growth: Growth, amount: Amount) -> NDArray[np.float64]:
+def _leaves(table: Table, growth: Growth, amount: Amount) -> NDArray[np.float64]:
     """Buy what the leaves say: class shares, or means as parts of the way between the bounds."""
     if table.schema.classes is not None:
         counts = growth.leaves.noisy_class_counts(amount)

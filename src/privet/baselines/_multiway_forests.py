@@ -2,71 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from privet.baselines._checks import (
-    check_automatic_depth,
-    check_bins,
-    check_trees,
+from privet.baselines._learners import (
+    DEEPEST,
+    Forest,
+    learn_fletcher_islam,
+    learn_patil_singh,
 )
-from privet.baselines._learners import Forest, learn_fletcher_islam, learn_patil_singh
-from privet.criteria import MAX_ROWS, SSE, ClippedEntropy, Criterion, Gini, Max
+from privet.criteria import MAX_ROWS, Gini, make_criterion
 from privet.ensemble import Ensemble
-from privet.errors import BudgetError
-from privet.estimators._base import (
-    PrivateClassifier,
-    PrivateEstimator,
-    PrivateRegressor,
-    check_rows,
-    check_truth,
-    check_whole,
+from privet.estimators._base import PrivateClassifier, PrivateEstimator, PrivateRegressor
+from privet.estimators.parameters import (
+    BINS,
+    FEATURES,
+    ROWS,
+    TREES,
+    Automatic,
+    Choice,
+    Parameter,
+    Truth,
+    Whole,
 )
+from privet.estimators.registry import register
 from privet.privacy import Coins, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
-
-MOST_FEATURES = 2**31
 
 
 class _PatilSingh(PrivateEstimator):
     """What the classifier and the regressor share."""
 
-    learner: ClassVar[str] = "patil-singh"
-
-    n_estimators: int
-    max_depth: int | str
-    n_bins: int
-    max_features: int | None
-    partition: bool
-    n_rows: int | None
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        "n_estimators": TREES,
+        "max_depth": Automatic(Whole(1, DEEPEST)),
+        "n_bins": BINS,
+        "max_features": FEATURES,
+        "partition": Truth(),
+        "n_rows": ROWS,
+    }
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        few = self.max_features
+        given = super()._check_parameters(schema)
+        name, classes = given.pop("criterion", "sse"), len(schema.classes or ())
         return {
-            "forest": Forest(
-                n_estimators=check_trees(self.n_estimators),
-                max_depth=check_automatic_depth(self.max_depth),
-                n_rows=check_rows(self.n_rows),
-                partition=check_truth(self.partition, "partition"),
-            ),
-            "n_bins": check_bins(self.n_bins),
-            "max_features": len(schema.names)
-            if few is None
-            else check_whole(few, "max_features", 1, MOST_FEATURES),
-            "criterion": self._criterion(schema),
+            "criterion": make_criterion(name, classes=classes),
+            "n_bins": given.pop("n_bins"),
+            "max_features": given.pop("max_features") or len(schema.names),
+            "forest": Forest(**given),
         }
 
-    def _criterion(self, schema: Schema) -> Criterion:
-        del schema
-        return SSE()
-
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         limit = table.ledger.budget.limit
         return learn_patil_singh(table, amount=limit, coins=Coins.of(self.random_state), **options)
 
 
+@register("patil-singh", command=False)
 class PatilSinghForestClassifier(_PatilSingh, PrivateClassifier):
     """A forest of private ID3 trees: DP-RF, after Patil & Singh (2014).
 
@@ -80,11 +74,8 @@ class PatilSinghForestClassifier(_PatilSingh, PrivateClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
+    <epsilon>
+    <schema>
     n_estimators : int, default=10
         How many trees.
     max_depth : int or "auto", default="auto"
@@ -101,22 +92,16 @@ class PatilSinghForestClassifier(_PatilSingh, PrivateClassifier):
     n_rows : int, optional
         The number of rows, if it is public, for ``max_depth="auto"``. If None, two per cent of the
         budget buy a noisy count.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
     predictor_ : Ensemble or Tree
         What is published.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -137,7 +122,14 @@ class PatilSinghForestClassifier(_PatilSingh, PrivateClassifier):
     ['no', 'yes']
     """
 
-    criterion: str
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        **_PatilSingh._parameters,
+        "criterion": Choice(("gini", "max", "clipped_entropy")),
+    }
+
+    asks: ClassVar[frozenset[str]] = frozenset(
+        {"choose_splits", "noisy_class_counts", "noisy_counts"}
+    )
 
     def __init__(
         self,
@@ -165,17 +157,11 @@ class PatilSinghForestClassifier(_PatilSingh, PrivateClassifier):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _criterion(self, schema: Schema) -> Criterion:
-        classes = len(schema.classes or ())
-        if self.criterion == "gini":
-            return Gini()
-        if self.criterion == "max":
-            return Max()
-        if self.criterion == "clipped_entropy":
-            return ClippedEntropy(min(0.02, 0.5 / classes), classes)
-        raise BudgetError("criterion must be 'gini', 'max' or 'clipped_entropy'")
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(options["criterion"], len(table.schema.names))
 
 
+@register("patil-singh", command=False)
 class PatilSinghForestRegressor(_PatilSingh, PrivateRegressor):
     """A forest of private multiway trees for a number: DP-RF for regression.
 
@@ -185,27 +171,19 @@ class PatilSinghForestRegressor(_PatilSingh, PrivateRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table, with ``bounds`` of the target. If None, it is drafted from
-        the data, which leaks: the fit warns and the model is marked as not private.
+    <epsilon>
+    <schema with bounds>
     n_estimators, max_depth, n_bins, max_features, partition, n_rows
         As for :class:`PatilSinghForestClassifier`.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
     predictor_ : Ensemble or Tree
         What is published; the forest averages its trees' means.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -225,6 +203,10 @@ class PatilSinghForestRegressor(_PatilSingh, PrivateRegressor):
     >>> bool(early > late + 5)
     True
     """
+
+    asks: ClassVar[frozenset[str]] = frozenset(
+        {"choose_splits", "noisy_counts", "noisy_gradients", "start_scores"}
+    )
 
     def __init__(
         self,
@@ -251,6 +233,7 @@ class PatilSinghForestRegressor(_PatilSingh, PrivateRegressor):
         self.random_state = random_state
 
 
+@register("fletcher-islam", command=False)
 class FletcherIslamForestClassifier(PrivateClassifier):
     """A forest with noisy class counts in all nodes, pruned by them: DP-DF (Fletcher & Islam 2015).
 
@@ -267,11 +250,8 @@ class FletcherIslamForestClassifier(PrivateClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
+    <epsilon>
+    <schema>
     n_estimators : int, default=10
         How many trees.
     max_depth : int or "auto", default="auto"
@@ -287,22 +267,16 @@ class FletcherIslamForestClassifier(PrivateClassifier):
     n_rows : int, optional
         The number of rows, if it is public, for ``max_depth="auto"``. If None, two per cent of the
         budget buy a noisy count.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
     predictor_ : Ensemble or Tree
         What is published.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -322,7 +296,15 @@ class FletcherIslamForestClassifier(PrivateClassifier):
     ['no', 'yes']
     """
 
-    learner: ClassVar[str] = "fletcher-islam"
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        "n_estimators": TREES,
+        "max_depth": Automatic(Whole(1, DEEPEST)),
+        "n_bins": BINS,
+        "min_support": Whole(0, MAX_ROWS),
+        "prune": Truth(),
+        "n_rows": ROWS,
+    }
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_splits", "noisy_class_counts"})
 
     def __init__(
         self,
@@ -349,17 +331,13 @@ class FletcherIslamForestClassifier(PrivateClassifier):
         self.random_state = random_state
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        del schema
-        return {
-            "forest": Forest(
-                n_estimators=check_trees(self.n_estimators),
-                max_depth=check_automatic_depth(self.max_depth),
-                n_rows=check_rows(self.n_rows),
-            ),
-            "n_bins": check_bins(self.n_bins),
-            "min_support": check_whole(self.min_support, "min_support", 0, MAX_ROWS),
-            "prune": check_truth(self.prune, "prune"),
-        }
+        given = super()._check_parameters(schema)
+        own = {name: given.pop(name) for name in ("n_bins", "min_support", "prune")}
+        return {"forest": Forest(**given), **own}
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         return learn_fletcher_islam(table, amount=table.ledger.budget.limit, **options)
+
+    def _check_table(self, table: Table, **options: Any) -> None:
+        del options
+        table.check_choices(Gini(), len(table.schema.names))

@@ -2,51 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from privet.baselines._checks import check_automatic_depth, check_trees
-from privet.baselines._learners import Forest, learn_random_trees
+from privet.baselines._learners import DEEPEST, Forest, learn_random_trees
 from privet.ensemble import Ensemble
-from privet.estimators._base import (
-    PrivateClassifier,
-    PrivateEstimator,
-    PrivateRegressor,
-    check_rows,
-    check_truth,
-)
+from privet.estimators._base import PrivateClassifier, PrivateEstimator, PrivateRegressor
+from privet.estimators.parameters import ROWS, TREES, Automatic, Parameter, Truth, Whole
+from privet.estimators.registry import register
 from privet.privacy import Coins, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 
 class _RandomTrees(PrivateEstimator):
     """What both share."""
 
-    learner: ClassVar[str] = "random-trees"
-
-    n_estimators: int
-    max_depth: int | str
-    partition: bool
-    n_rows: int | None
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        "n_estimators": TREES,
+        "max_depth": Automatic(Whole(1, DEEPEST)),
+        "partition": Truth(),
+        "n_rows": ROWS,
+    }
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        del schema
-        return {
-            "forest": Forest(
-                n_estimators=check_trees(self.n_estimators),
-                max_depth=check_automatic_depth(self.max_depth),
-                n_rows=check_rows(self.n_rows),
-                partition=check_truth(self.partition, "partition"),
-            )
-        }
+        return {"forest": Forest(**super()._check_parameters(schema))}
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         limit = table.ledger.budget.limit
         return learn_random_trees(table, amount=limit, coins=Coins.of(self.random_state), **options)
 
 
+@register("random-trees", command=False)
 class RandomTreesClassifier(_RandomTrees, PrivateClassifier):
     """Random decision trees with noisy class counts: DP-ERT, or Private-RDT.
 
@@ -56,11 +45,8 @@ class RandomTreesClassifier(_RandomTrees, PrivateClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
+    <epsilon>
+    <schema>
     n_estimators : int, default=10
         How many trees.
     max_depth : int or "auto", default="auto"
@@ -71,22 +57,16 @@ class RandomTreesClassifier(_RandomTrees, PrivateClassifier):
     n_rows : int, optional
         The number of rows, if it is public, for ``max_depth="auto"``. If None, two per cent of the
         budget buy a noisy count.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
     predictor_ : Ensemble or Tree
         What is published.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -105,6 +85,8 @@ class RandomTreesClassifier(_RandomTrees, PrivateClassifier):
     >>> model.predict([[5.0], [95.0]]).tolist()
     ['no', 'yes']
     """
+
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_class_counts"})
 
     def __init__(
         self,
@@ -127,6 +109,7 @@ class RandomTreesClassifier(_RandomTrees, PrivateClassifier):
         self.random_state = random_state
 
 
+@register("random-trees", command=False)
 class RandomTreesRegressor(_RandomTrees, PrivateRegressor):
     """Random decision trees with noisy means: DP-ERT for a number.
 
@@ -135,27 +118,19 @@ class RandomTreesRegressor(_RandomTrees, PrivateRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table, with ``bounds`` of the target. If None, it is drafted from
-        the data, which leaks: the fit warns and the model is marked as not private.
+    <epsilon>
+    <schema with bounds>
     n_estimators, max_depth, partition, n_rows
         As for :class:`RandomTreesClassifier`.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
     predictor_ : Ensemble or Tree
         What is published; the forest averages its trees' means.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -174,6 +149,8 @@ class RandomTreesRegressor(_RandomTrees, PrivateRegressor):
     >>> bool(early > late + 5)
     True
     """
+
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_gradients", "start_scores"})
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import typer
 
 from privet import __version__
-from privet.cli import audit, certify, demo, fit, ledger, plan, predict, schema, show
+from privet.cli import audit, certify, demo, fit, learners, ledger, plan, predict, schema, show
 from privet.cli._terminal import say, use_any_encoding
 from privet.errors import PrivetError
 
@@ -39,6 +39,7 @@ schema_app = typer.Typer(help="Write down what is public about a table.", no_arg
 schema_app.command("draft")(schema.draft)
 app.add_typer(schema_app, name="schema")
 app.command()(fit.fit)
+app.command()(learners.learners)
 app.command()(predict.predict)
 app.command()(show.show)
 app.command()(ledger.ledger)

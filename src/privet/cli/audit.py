@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privet.cli._reading import Decimal, Encoding, Separator, read_data
-from privet.cli.fit import Learner, estimator_for
+from privet.cli.learners import estimator_for, find
 
 if TYPE_CHECKING:
     from privet.audit.catalogue import Case
@@ -21,7 +21,8 @@ FAILED = 3
 
 def audit(
     learner: Annotated[
-        Learner | None, typer.Option(help="Which learner. [default: all of them]")
+        str | None,
+        typer.Option(help="Which learner (see: privet learners). [default: all]", metavar="NAME"),
     ] = None,
     epsilon: Annotated[float, typer.Option(help="The epsilon of the fits.")] = 1.0,
     exact: Annotated[
@@ -68,6 +69,8 @@ def audit(
         raise AuditError("--data and --schema go together")
     if records is not None and (samples is not None or published or readers or records < 1):
         raise AuditError("--records goes with --exact and is at least 1")
+    if learner is not None:
+        find(learner)
     if store is not None:
         check_output(store, {"the data": data, "the schema": schema})
     if published:
@@ -82,7 +85,7 @@ def audit(
             assert learner is not None
             public = Schema.from_toml(schema)
             table = read_data(data, public, separator=separator, encoding=encoding, decimal=decimal)
-            model = estimator_for(learner, public)(epsilon=epsilon, schema=public)
+            model = estimator_for(find(learner), public)(epsilon=epsilon, schema=public)
             fits = iter([(type(model).__name__, model, table, None)])
         holds = _sampled(fits, epsilon, samples, store, jobs, own=data is not None)
     else:
@@ -91,7 +94,7 @@ def audit(
         raise typer.Exit(FAILED)
 
 
-def _exact(learner: Learner | None, epsilon: float, records: int, jobs: int) -> bool:
+def _exact(learner: str | None, epsilon: float, records: int, jobs: int) -> bool:
     from privet.audit.catalogue import cases
     from privet.cli._terminal import PlainTable, progress_bar, say
 
@@ -179,14 +182,14 @@ def _sampled(
     return holds
 
 
-def _invented(learner: Learner | None, epsilon: float) -> Iterator[tuple[str, Any, Any, Any]]:
+def _invented(learner: str | None, epsilon: float) -> Iterator[tuple[str, Any, Any, Any]]:
     """Yield estimators and a few invented rows."""
     for case in _defaults(learner, epsilon):
         rows, target = few_rows(case.estimator.schema)
         yield case.name, case.estimator, rows, target
 
 
-def _defaults(learner: Learner | None, epsilon: float) -> Iterator[Case]:
+def _defaults(learner: str | None, epsilon: float) -> Iterator[Case]:
     """Yield the first case of every estimator."""
     from privet.audit.catalogue import of_estimators
 

@@ -8,11 +8,14 @@ interpreter lock; callers run them in threads, by groups of features or by block
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privet.engines.axes import Axis
 
 #: Tables with fewer values than this never trigger compilation.
 COMPILE_FROM = 4_000_000
@@ -92,6 +95,100 @@ def route(
     children[inside] = child_of[offset_of[cell] + code]
 
 
+@dataclass(frozen=True, eq=False)
+class AxisTable:
+    """The axes of cells as arrays: features, and where the places of codes are listed (-1: not)."""
+
+    features: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    orders: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, axes: Sequence[Axis]) -> AxisTable:
+        """Join the axes of all cells."""
+        listed = [cell for cell, axis in enumerate(axes) if axis.places is not None]
+        orders = [np.asarray(axes[cell].places, dtype=np.int64) for cell in listed]
+        starts = np.full(len(axes), -1, dtype=np.int64)
+        starts[listed] = np.cumsum([0, *map(len, orders)])[: len(listed)]
+        features = np.array([axis.feature for axis in axes], dtype=np.int32)
+        return cls(features, starts, np.concatenate([np.zeros(0, dtype=np.int64), *orders]))
+
+    def places(
+        self, cells: NDArray[np.int64], codes: NDArray[Any], rows: NDArray[Any]
+    ) -> NDArray[np.int64]:
+        """Return where some records lie on the axes of their cells."""
+        places = codes[self.features[cells], rows].astype(np.int64)
+        listed = np.flatnonzero(self.starts[cells] >= 0)
+        places[listed] = self.orders[self.starts[cells[listed]] + places[listed]]
+        return np.asarray(places)
+
+
+def sort_by_cell(
+    cells: NDArray[np.int32], size: int, *, fast: bool
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the rows of every cell, cell by cell, and where each cell's begin."""
+    if not fast:
+        rows = np.argsort(cells, kind="stable").astype(np.int32)
+        return rows, np.searchsorted(cells, np.arange(size + 1), sorter=rows)
+    first, rows = np.zeros(size + 2, dtype=np.int64), np.empty(len(cells), dtype=np.int32)
+    _loops().sort_by_cell(cells, first, rows)
+    return rows, first[:-1]
+
+
+def count_places(
+    rows: NDArray[np.int32],
+    first: NDArray[np.int64],
+    codes: NDArray[Any],
+    axes: AxisTable,
+    width: int,
+    table: NDArray[np.int32],
+    *,
+    fast: bool,
+) -> None:
+    """Add the records of cells to ``table[cell * width + place on the cell's axis]``."""
+    if fast:
+        rule = axes.features, axes.starts, axes.orders
+        _loops().count_places(rows, first, codes, *rule, width, table)
+        return
+    cells, mine = _of_cells(rows, first)
+    keys = cells * width + axes.places(cells, codes, mine)
+    np.add(table, np.bincount(keys, minlength=len(table)), out=table)
+
+
+def count_sides(
+    rows: NDArray[np.int32],
+    first: NDArray[np.int64],
+    codes: NDArray[Any],
+    labels: NDArray[Any],
+    axes: AxisTable,
+    middle: NDArray[np.int32],
+    kinds: int,
+    table: NDArray[np.int64],
+    *,
+    fast: bool,
+) -> None:
+    """Add the records of cells to ``table[(cell * 3 + side) * kinds + label]``.
+
+    The sides are below, at and above the middle of the cell's axis.
+    """
+    if fast:
+        rule = axes.features, axes.starts, axes.orders
+        _loops().count_sides(rows, first, codes, labels, *rule, middle, kinds, table)
+        return
+    cells, mine = _of_cells(rows, first)
+    side = 1 + np.sign(axes.places(cells, codes, mine) - middle[cells])
+    keys = (cells * 3 + side) * kinds + labels[mine]
+    np.add(table, np.bincount(keys, minlength=len(table)), out=table)
+
+
+def _of_cells(
+    rows: NDArray[np.int32], first: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the cells and the rows of all records that lie in cells."""
+    cells = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    return cells, rows[first[0] : first[-1]]
+
+
 def look_up(codes: NDArray[Any], table: NDArray[Any], out: NDArray[Any], *, fast: bool) -> None:
     """Write what a table has for each code."""
     if fast:
@@ -118,6 +215,7 @@ class GridSearch:
 
     def __init__(self, grid: NDArray[np.float64], low: float, high: float) -> None:
         self.grid = grid
+        self._padded = np.append(grid, np.inf)  # so that there is a point after the last
         within = low < 0 < high
         self._origin = 0.0 if within else low
         with np.errstate(over="ignore"):
@@ -125,7 +223,8 @@ class GridSearch:
             below = 1 / np.float64(-low) if within else above
         # With no width to speak of, any factor will do. None is zero: of infinity that is NaN.
         self._above, self._below = (float(x) if x < np.inf else 1.0 for x in (above, below))
-        self._start: NDArray[np.int32] | None = None
+        self._within = within
+        self._start: NDArray[np.uint16] | None = None
 
     def find(self, numbers: NDArray[Any], out: NDArray[Any], *, fast: bool) -> None:
         """Write for each number how many points are not above it; NaN gets one more than all."""
@@ -139,14 +238,16 @@ class GridSearch:
         if self._start is None:
             self._start = self._starts()
         rule = self._origin, self._above, self._below
-        _loops().find_on_grid(numbers, self.grid, *rule, self._start, out)
+        _loops().find_on_grid(numbers, self._padded, *rule, self._start, out)
 
-    def _starts(self) -> NDArray[np.int32]:
+    def _starts(self) -> NDArray[np.uint16]:
         """Return how many points lie in the buckets before each one, and after the last: all."""
         loops = _loops()
         buckets = np.empty(len(self.grid), dtype=np.int64)
-        loops.buckets(self.grid, self._origin, self._above, self._below, buckets)
-        return np.searchsorted(buckets, np.arange(loops.BUCKETS + 1)).astype(np.int32)
+        below = loops.SIDE if self._within else 0
+        loops.buckets(self.grid, self._origin, self._above, self._below, buckets, below)
+        counts = np.bincount(buckets, minlength=below + loops.SIDE)
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.uint16)
 
 
 def _loops() -> ModuleType:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, uint64
+from numba import int64, njit, uint64
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -60,21 +60,70 @@ def look_up(codes, table, out):
         out[i] = table[uint64(codes[i])]
 
 
+@njit(nogil=True, cache=True, boundscheck=False)
+def sort_by_cell(cells, first, rows):
+    """Write the rows of every cell, in order, and where each cell's begin."""
+    for i in range(len(cells)):
+        if cells[i] >= 0:
+            first[uint64(cells[i]) + uint64(2)] += 1
+    for cell in range(2, len(first)):
+        first[cell] += first[cell - 1]
+    for i in range(len(cells)):
+        if cells[i] >= 0:
+            cell = uint64(cells[i]) + uint64(1)
+            rows[uint64(first[cell])] = i
+            first[cell] += 1
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def count_places(rows, first, codes, feature_of, order_of, orders, width, table):
+    """Count records by cell and place on its axis; cell by cell, which stays in the cache."""
+    for cell in range(len(feature_of)):
+        mine = codes[feature_of[cell]]
+        base, start = uint64(cell * width), order_of[cell]
+        if start < 0:
+            for r in range(first[cell], first[cell + 1]):
+                table[base + uint64(mine[uint64(rows[r])])] += 1
+        else:
+            for r in range(first[cell], first[cell + 1]):
+                code = uint64(mine[uint64(rows[r])])
+                table[base + uint64(orders[uint64(start) + code])] += 1
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def count_sides(rows, first, codes, labels, feature_of, order_of, orders, middle, kinds, table):
+    """Count records by cell, by class, below, at and above a place of the cell's axis."""
+    for cell in range(len(feature_of)):
+        mine = codes[feature_of[cell]]
+        start, here = order_of[cell], int64(middle[cell])
+        base = uint64(cell * 3 * kinds)
+        for r in range(first[cell], first[cell + 1]):
+            i = uint64(rows[r])
+            place = int64(mine[i])
+            if start >= 0:
+                place = int64(orders[uint64(start + place)])
+            side = uint64(place >= here) + uint64(place > here)  # no branch: it would go wrong
+            table[base + side * uint64(kinds) + uint64(labels[i])] += 1
+
+
 #: Bits of a mantissa that tell buckets apart, and factors of two that do.
-_BITS, _OCTAVES = 11, 42
-_SIDE = _OCTAVES << _BITS
-BUCKETS = 2 * _SIDE
+_BITS, _OCTAVES = 14, 42
+#: Buckets of numbers above where points are dense; there are as many below, if any are needed.
+SIDE = _OCTAVES << _BITS
 _SHIFT = 52 - _BITS
 _SMALLEST = (1023 - (_OCTAVES - 1)) << _BITS
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def _bucket(bits):
-    """Return the bucket of a double by its bits: larger numbers have no smaller one."""
+def _bucket(bits, below):
+    """Return the bucket of a double by its bits: larger numbers have no smaller one.
+
+    ``below`` is the number of buckets for what is below zero.
+    """
     if bits >= 0:
-        return _SIDE + min(max((bits >> _SHIFT) - _SMALLEST, 0), _SIDE - 1)
+        return below + min(max((bits >> _SHIFT) - _SMALLEST, 0), SIDE - 1)
     magnitude = bits & 0x7FFFFFFFFFFFFFFF
-    return _SIDE - 1 - min(max((magnitude >> _SHIFT) - _SMALLEST, 0), _SIDE - 1)
+    return max(below - 1 - min(max((magnitude >> _SHIFT) - _SMALLEST, 0), SIDE - 1), 0)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -82,26 +131,27 @@ def _relative(numbers, start, stop, origin, above, below, part):
     """Write how far numbers are from where points are dense, in widths of that side."""
     for i in range(start, stop):
         distance = numbers[i] - origin
-        # The sum makes a negative zero a positive one: the two are equal, so is their bucket.
+        # Plus zero: a negative zero is not below zero.
         part[i - start] = distance * (above if distance >= 0 else below) + 0.0
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def buckets(numbers, origin, above, below, out):
+def buckets(numbers, origin, above, below, out, n_below):
     """Write the bucket of every number."""
     part = np.empty(len(numbers))
     _relative(numbers, 0, len(numbers), origin, above, below, part)
     bits = part.view(np.int64)
     for i in range(len(numbers)):
-        out[i] = _bucket(bits[i])
+        out[i] = _bucket(bits[i], n_below)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
 def find_on_grid(numbers, grid, origin, above, below, starts, out):
-    """Write for each number how many points of a grid are not above it."""
+    """Write for each number how many points of a grid are not above it; its last is infinite."""
     part = np.empty(1024)
     bits = part.view(np.int64)
-    missing = len(grid) + 1
+    missing = len(grid)
+    n_below = len(starts) - 1 - SIDE
     for start in range(0, len(numbers), 1024):
         stop = min(start + 1024, len(numbers))
         _relative(numbers, start, stop, origin, above, below, part)
@@ -110,12 +160,13 @@ def find_on_grid(numbers, grid, origin, above, below, starts, out):
             if math.isnan(x):
                 out[i] = missing
                 continue
-            bucket = uint64(_bucket(bits[i - start]))
+            bucket = uint64(_bucket(bits[i - start], n_below))
             bottom, top = uint64(starts[bucket]), uint64(starts[bucket + uint64(1)])
-            while bottom < top:
+            while top - bottom > uint64(1):
                 middle = (bottom + top) >> uint64(1)
                 if x >= grid[middle]:
                     bottom = middle + uint64(1)
                 else:
                     top = middle
-            out[i] = bottom
+            # Mostly one point is left, or none: no branch for that, it would often go wrong.
+            out[i] = bottom + (uint64(x >= grid[bottom]) & (top - bottom))

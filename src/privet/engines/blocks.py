@@ -65,6 +65,7 @@ class Block:
         self._room = room
         self._loss = loss_of(schema)
         self._seen: tuple[View, NDArray[Any]] | None = None
+        self._sorted: tuple[int, NDArray[np.int32], NDArray[np.int64]] | None = None
         self._cells: dict[int, NDArray[np.int32]] = {}
         self._scores: dict[int, NDArray[np.float64]] = {}
 
@@ -112,6 +113,14 @@ class Block:
         if lineage.number not in self._cells:
             self._cells[lineage.number] = self._follow(lineage)
         return self._cells[lineage.number]
+
+    def by_cell(self, lineage: Lineage) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the rows cell by cell, and where each cell's begin; the last is kept."""
+        if self._sorted is None or self._sorted[0] != lineage.number:
+            self._sorted = None
+            found = _kernels.sort_by_cell(self.cells(lineage), lineage.size, fast=self.fast)
+            self._sorted = (lineage.number, *found)
+        return self._sorted[1:]
 
     def _follow(self, lineage: Lineage) -> NDArray[np.int32]:
         found = self._room((len(self),), np.int32)
@@ -216,6 +225,8 @@ class Block:
         for number in numbers:
             self._cells.pop(number, None)
             self._scores.pop(number, None)
+            if self._sorted is not None and self._sorted[0] == number:
+                self._sorted = None
 
 
 def _mix(state: NDArray[np.uint64]) -> NDArray[np.uint64]:

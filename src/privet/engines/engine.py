@@ -187,7 +187,7 @@ class BlockEngine:
     ) -> Iterator[tuple[slice, dict[int, NDArray[np.int32]]]]:
         """See :class:`~privet.engines.Engine`."""
         sizes = cells.view.sizes
-        kinds = len(self.schema.classes or (0,)) if steps is None else steps + 1
+        kinds = self._kinds(steps)
         groups = _groups(features, sizes)
         width = sum(len(group) * size for group, size in groups) * kinds
         batch = max(1, MAX_COUNTS // width)
@@ -211,7 +211,12 @@ class BlockEngine:
 
     def places(self, cells: CellsHandle, axes: Sequence[Axis]) -> ask.Sparse:
         """See :class:`~privet.engines.Engine`."""
-        return self._ask(ask.Places(cells.lineage, axes, max(cells.view.sizes)), cells)
+        width = max(cells.view.sizes)
+        if cells.size * width > min(32 * self.rows, MAX_COUNTS):
+            return self._ask(ask.Places(cells.lineage, axes, width), cells)
+        counts = self._ask(ask.DensePlaces(cells.lineage, axes, width), cells)
+        found = np.flatnonzero(counts)
+        return found, counts[found].astype(np.int64)
 
     def sides(
         self,
@@ -221,7 +226,13 @@ class BlockEngine:
         steps: int | None,
     ) -> NDArray[np.int64]:
         """See :class:`~privet.engines.Engine`."""
-        return self._ask(ask.Sides(cells.lineage, axes, middle, steps), cells)
+        kinds = self._kinds(steps)
+        question = ask.Sides(cells.lineage, axes, middle, kinds, steps)
+        return self._ask(question, cells).reshape(cells.size, 3, kinds)
+
+    def _kinds(self, steps: int | None) -> int:
+        """Return how many classes there are, or values of the target on a grid."""
+        return len(self.schema.classes or (0,)) if steps is None else steps + 1
 
     # Whole trees
 

@@ -151,8 +151,28 @@ class Moments(_Sum):
 
 
 @dataclass(frozen=True, eq=False)
+class DensePlaces(_Sum):
+    """Records by cell and place on the cell's axis, of shape (cells * width,)."""
+
+    cells: Lineage
+    axes: Sequence[Axis]
+    width: int
+
+    def answer(self, block: Block) -> NDArray[np.int32]:
+        """See :class:`BlockQuestion`."""
+        return self.add(np.zeros(self.cells.size * self.width, dtype=np.int32), block)
+
+    def add(self, total: NDArray[np.int32], block: Block) -> NDArray[np.int32]:
+        """See :class:`BlockQuestion`."""
+        codes, axes = block.codes(self.cells.view), _kernels.AxisTable.of(self.axes)
+        rows, first = block.by_cell(self.cells)
+        _kernels.count_places(rows, first, codes, axes, self.width, total, fast=block.fast)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
 class Places(BlockQuestion[Sparse]):
-    """Where on their cells' axes records are: numbers ``cell * width + place``, and how many."""
+    """The same where most places have no records: which have, in order, and how many."""
 
     cells: Lineage
     axes: Sequence[Axis]
@@ -160,36 +180,48 @@ class Places(BlockQuestion[Sparse]):
 
     def answer(self, block: Block) -> Sparse:
         """See :class:`BlockQuestion`."""
-        rows, cells = _inside(block, self.cells)
-        places = _places(block, self.cells, self.axes, rows, cells)
-        return _tally(cells.astype(np.int64) * self.width + places, self.cells.size * self.width)
+        rows, first = block.by_cell(self.cells)
+        cells = np.repeat(np.arange(self.cells.size), np.diff(first))
+        codes, axes = block.codes(self.cells.view), _kernels.AxisTable.of(self.axes)
+        places = axes.places(cells, codes, rows[first[0] : first[-1]])
+        keys, counts = np.unique(cells * self.width + places, return_counts=True)
+        return keys, counts.astype(np.int64)
 
     def merge(self, one: Sparse, other: Sparse) -> Sparse:
         """See :class:`BlockQuestion`."""
         keys, place = np.unique(np.concatenate([one[0], other[0]]), return_inverse=True)
-        counts = np.zeros(len(keys), dtype=np.int64)
-        np.add.at(counts, place, np.concatenate([one[1], other[1]]))
-        return keys, counts
+        both = np.concatenate([one[1], other[1]])
+        return keys, np.bincount(place, both, len(keys)).astype(np.int64)  # exact below 2^53
 
 
 @dataclass(frozen=True, eq=False)
 class Sides(_Sum):
-    """Records of shape (cells, 3, classes): below, at and above a place of their cells' axes."""
+    """Records of shape (cells * 3 * classes,): below, at and above a place of their cells' axes."""
 
     cells: Lineage
     axes: Sequence[Axis]
     middle: NDArray[np.int32]
+    kinds: int
     steps: int | None
 
     def answer(self, block: Block) -> NDArray[np.int64]:
         """See :class:`BlockQuestion`."""
-        rows, cells = _inside(block, self.cells)
-        places = _places(block, self.cells, self.axes, rows, cells)
+        return self.add(np.zeros(self.cells.size * 3 * self.kinds, dtype=np.int64), block)
+
+    def add(self, total: NDArray[np.int64], block: Block) -> NDArray[np.int64]:
+        """See :class:`BlockQuestion`."""
         labels, kinds = _labels(block, self.steps)
-        side = 1 + np.sign(places - self.middle[cells])
-        keys = (cells * np.int64(3) + side) * kinds + labels[rows]
-        counts = np.bincount(keys, minlength=self.cells.size * 3 * kinds)
-        return counts.reshape(self.cells.size, 3, kinds)
+        _kernels.count_sides(
+            *block.by_cell(self.cells),
+            block.codes(self.cells.view),
+            labels,
+            _kernels.AxisTable.of(self.axes),
+            self.middle,
+            kinds,
+            total,
+            fast=block.fast,
+        )
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,41 +417,3 @@ def _weighted(
     if scores is None:
         return block.labels, np.ones(len(block), dtype=np.uint8)
     return block.pulls(scores, reach)
-
-
-def _inside(block: Block, lineage: Lineage) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-    """Return the records that lie in cells, and their cells."""
-    cells = block.cells(lineage)
-    rows = np.flatnonzero(cells >= 0)
-    return rows, cells[rows]
-
-
-def _places(
-    block: Block,
-    lineage: Lineage,
-    axes: Sequence[Axis],
-    rows: NDArray[np.intp],
-    cells: NDArray[np.int32],
-) -> NDArray[np.int32]:
-    """Return where records lie on the axes of their cells."""
-    codes = block.codes(lineage.view)
-    first = np.array([axis.feature * codes.shape[1] for axis in axes], dtype=np.intp)
-    places = codes.ravel()[first[cells] + rows].astype(np.int32)
-    orders = [axis.places for axis in axes if axis.places is not None]
-    if orders:
-        start = np.full(len(axes), -1)
-        ordered = [cell for cell, axis in enumerate(axes) if axis.places is not None]
-        start[ordered] = np.cumsum([0, *map(len, orders[:-1])])
-        mine = np.flatnonzero(start[cells] >= 0)
-        places[mine] = np.concatenate(orders)[start[cells[mine]] + places[mine]]
-    return np.asarray(places)
-
-
-def _tally(keys: NDArray[np.int64], size: int) -> Sparse:
-    """Return which of some numbers there are, in order, and how often."""
-    if size <= 4 * len(keys):
-        counts = np.bincount(keys, minlength=size)
-        found = np.flatnonzero(counts)
-        return found, counts[found]
-    found, counts = np.unique(keys, return_counts=True)
-    return found, counts.astype(np.int64)

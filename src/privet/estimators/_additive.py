@@ -6,21 +6,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from privet.ensemble import Ensemble
-from privet.errors import BudgetError
 from privet.estimators._base import PrivateClassifier, PrivateEstimator, PrivateRegressor
+from privet.estimators.registry import register
 from privet.learners import additive
 from privet.privacy import Budget, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
-
-#: With less, a million rows make no curve that is better than a guess.
-SMALLEST = 1e-6
+from privet.tables import Table
 
 
 class _Additive(PrivateEstimator):
     """What both share."""
 
-    learner: ClassVar[str] = "additive"
+    _least_epsilon: ClassVar[float] = 1e-6  # with less, no curve of a million rows is right
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_gradients", "start_scores"})
 
     delta: float | None
 
@@ -40,19 +38,13 @@ class _Additive(PrivateEstimator):
 
     def _budget(self, schema: Schema) -> Budget:
         del schema
-        budget = Budget(self.epsilon, delta=self.delta)
-        if float(self.epsilon) < SMALLEST:
-            raise BudgetError(f"epsilon must be at least {SMALLEST}")
-        return budget
+        return Budget(self.epsilon, delta=self.delta)
 
-    def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        del schema
-        return {}
-
-    def _learn(self, table: PrivateTable, **options: Any) -> Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Ensemble:
         return additive.learn(table, amount=table.ledger.budget.limit, **options)
 
 
+@register("additive")
 class PrivateAdditiveClassifier(_Additive, PrivateClassifier):
     """A private additive model: one curve per feature, added up to log odds.
 
@@ -62,31 +54,22 @@ class PrivateAdditiveClassifier(_Additive, PrivateClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
+    <epsilon>
     delta : float, optional
         With it the guarantee is (epsilon, delta), and the same epsilon buys much more: every
         feature is asked many times. Choose it far below one over the number of rows. None: pure
         epsilon.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <schema>
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
     predictor_ : Ensemble
         What is published; ``predictor_.shapes()`` are the curves.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -107,6 +90,7 @@ class PrivateAdditiveClassifier(_Additive, PrivateClassifier):
     """
 
 
+@register("additive")
 class PrivateAdditiveRegressor(_Additive, PrivateRegressor):
     """A private additive model of a number: one curve per feature, added up.
 
@@ -114,29 +98,21 @@ class PrivateAdditiveRegressor(_Additive, PrivateRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
+    <epsilon>
     delta : float, optional
         With it the guarantee is (epsilon, delta), and the same epsilon buys much more: every
         feature is asked many times. Choose it far below one over the number of rows. None: pure
         epsilon.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <schema>
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
     predictor_ : Ensemble
         What is published; ``predictor_.shapes()`` are the curves.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <schema_>
+    <privacy_>
 
     Privacy
     -------

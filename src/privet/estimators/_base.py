@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,7 +20,6 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from privet.criteria import MAX_ROWS
 from privet.ensemble import Ensemble
 from privet.errors import (
     BudgetError,
@@ -27,30 +27,41 @@ from privet.errors import (
     DataError,
     FederationError,
     LedgerFileError,
+    PublishedCostWarning,
     SchemaError,
     UnsettledWarning,
 )
+from privet.estimators._texts import filled
+from privet.estimators.parameters import Parameter
 from privet.federation import FederatedTable, LocalLink, Party, ProcessLink
 from privet.model import Model, PrivacyCard, class_array
 from privet.outputs import OutputFile
 from privet.privacy import Budget, Ledger, LedgerStore, Reservation
+from privet.privacy.budget import Amount
 from privet.reading import Column, Columns, Numbers, column_of
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import PrivateTable, Table
 from privet.tree import Tree
-
-#: Deeper trees than this are refused: no budget feeds so many levels.
-MAX_DEPTH = 64
 
 
 class PrivateEstimator(BaseEstimator):
     """Base of all estimators.
 
-    A subclass has parameters ``epsilon``, ``schema``, ``ledger`` and ``random_state``, checks its
-    other parameters in :meth:`_check_parameters`, and learns in :meth:`_learn`.
+    A subclass has parameters ``epsilon``, ``schema``, ``ledger`` and ``random_state``, declares its
+    other parameters in ``_parameters``, and learns in :meth:`_learn`. Lines ``<name>`` of its
+    docstring stand for texts that all share (``_texts.py``).
     """
 
+    #: What model files call it; the name with which it is registered, if it says nothing else.
     learner: ClassVar[str]
+    #: What its own parameters may be.
+    _parameters: ClassVar[Mapping[str, Parameter]] = {}
+    #: With less epsilon no answer is better than a guess, and rounding would count.
+    _least_epsilon: ClassVar[float] = 0.0
+    #: The questions that its learner asks, whatever its parameters: methods of
+    #: :class:`~privet.tables.Table` and :class:`~privet.tables.Cells`. If a table cannot answer
+    #: one of them, the fit is refused before anything is spent.
+    asks: ClassVar[frozenset[str]] = frozenset()
     #: Whether targets are classes; else they are numbers.
     _of_classes: ClassVar[bool]
 
@@ -59,18 +70,41 @@ class PrivateEstimator(BaseEstimator):
     ledger: LedgerStore | str | Path | None
     random_state: Any
 
-    @abstractmethod
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__doc__ = None if cls.__doc__ is None else filled(cls.__doc__)
+
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        """Return what :meth:`_learn` needs, or raise, before anything is read or spent."""
+        """Return what :meth:`_learn` needs, or raise, before anything is read or spent.
+
+        Here: the declared parameters as learners take them.
+        """
+        del schema
+        if float(self.epsilon) < self._least_epsilon:
+            raise BudgetError(f"epsilon must be at least {self._least_epsilon}")
+        return {
+            name: kind.check(getattr(self, name), name) for name, kind in self._parameters.items()
+        }
 
     @abstractmethod
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         """Learn what will be published, within the table's budget."""
 
     def _budget(self, schema: Schema) -> Budget:
         """Return what one fit may spend."""
         del schema
         return Budget(self.epsilon)
+
+    def _published_budget(self, cost: Amount, reason: str) -> Budget:
+        """Return what a paper's noise costs; warn if that is more than the paper counts."""
+        if cost > Budget(self.epsilon).limit and self._not_covered() is None:
+            warnings.warn(
+                f"as published, this costs epsilon {float(cost):.4g}, not the {self.epsilon:g} "
+                f"that the paper counts: {reason}",
+                PublishedCostWarning,
+                stacklevel=4,
+            )
+        return Budget(cost)
 
     def _rows_declared(self) -> bool:
         """Tell whether the number of rows was declared as public, so that none was counted."""
@@ -85,8 +119,11 @@ class PrivateEstimator(BaseEstimator):
 
         Parameters
         ----------
-        X : pandas, polars or pyarrow table, array of shape (rows, features), or FederatedTable
-            The features. Columns are found by name; an array's are taken in the schema's order.
+        X : pandas, polars or pyarrow table, array, PrivateTable or FederatedTable
+            The features. Columns are found by name; those of an array of shape (rows, features) are
+            taken in the schema's order. A :class:`~privet.PrivateTable` has its own schema, target,
+            noise and ledger: the fit draws ``epsilon`` from its budget, and fits add up. So has
+            every party of a :class:`~privet.federation.FederatedTable`.
         y : column, optional
             The target. If not given, the schema's target column of ``X``. Records whose class is
             missing or not in the schema, or whose number is missing, are left out, which costs no
@@ -104,33 +141,21 @@ class PrivateEstimator(BaseEstimator):
                 f"no budget covers {self._not_covered()}, so no ledger file can be charged for it; "
                 "use a valid option, or leave the ledger out and publish nothing of it"
             )
-        if isinstance(X, FederatedTable):
-            if y is not None:
-                raise FederationError("the parties have their targets: fit them without y")
-            return self._fit_parties(X)
-        if isinstance(X, Party) or (isinstance(X, list | tuple) and any(map(_is_party, X))):
-            raise FederationError(
-                "parties are asked through a table of all of them: fit(FederatedTable([...]))"
-            )
-        store = open_store(self.ledger)
-        columns = Columns.of(X, self.schema)
-        target = self._target(columns, y)
-        schema = self._schema(columns, target)
+        source = self._open(X, y)
+        schema = source.schema
+        self._check_target(schema)
         options = self._check_parameters(schema)
-        budget = self._budget(schema)
-        table = PrivateTable(columns, target, schema, budget, random_state=self.random_state)
-        reservation = None
-        if store is not None:
-            reservation = store.reserve(
-                budget,
-                f"{type(self).__name__} on {schema.target!r}",
-                columns=[*schema.names, schema.target],
-                table=schema.table,
-            )
-        predictor = self._learn(table, **options)
-        table.ledger.close()  # what is settled must not be spent again
-        if reservation is not None:
-            _settle(reservation, table.ledger)
+        asks = self._asks(**options)
+        if not isinstance(source, _Rows):
+            self._check_table(source, **options)
+            self._check_answers(source, asks)
+        table = source.session(self._budget(schema), asks)
+        try:
+            predictor = self._learn(table, **options)
+        finally:
+            table.ledger.close()  # what is settled must not be spent again
+        if isinstance(source, _Rows):
+            source.settle(table.ledger)
         self.predictor_ = predictor
         self.schema_ = schema
         if schema.classes is not None:
@@ -140,66 +165,67 @@ class PrivateEstimator(BaseEstimator):
             table.leaks,
             rows_declared=self._rows_declared(),
             seeded=table.seeded,
+            protocol=table.protocol,
             covered=table.covered,
+            notes=table.notes,
         )
         self.n_features_in_ = len(schema.names)
-        if columns.named:
+        if isinstance(source, _Rows) and source.columns.named:
             self.feature_names_in_ = np.array(
-                [name for name in columns.names if name in schema.features], dtype=object
+                [name for name in source.columns.names if name in schema.features], dtype=object
             )
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return self
 
-    def _asks(self, **options: Any) -> tuple[str, ...]:
-        """Return what it surely asks of cells, besides splits, where it learns from parties."""
-        del options
-        return "noisy_class_counts", "choose_labels"
-
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
-        """Raise if this cannot be learned from parties, before anything is asked."""
-        del parties, options
-        raise FederationError(
-            f"{type(self).__name__} asks for more than sums over parties; TopDownClassifier, "
-            "PrivaTreeClassifier, DiffPC45Classifier, DiffPID3Classifier and SulqID3Classifier "
-            "learn from a federation"
-        )
-
-    def _fit_parties(self, parties: FederatedTable) -> Self:
-        """Learn from rows that several parties hold, each of which keeps its own ledger."""
-        schema = parties.schema
-        # Each party may have a name of its own for its table.
-        if self.schema is not None and replace(self.schema, table=schema.table) != schema:
-            raise SchemaError("the parties have another schema; leave schema=None")
-        if self.ledger is not None:
-            raise BudgetError(
-                "in a federation every party has its own ledger: give it to the Party"
-            )
-        if getattr(self, "random_state", None) is not None:
+    def _open(self, X: Any, y: Any) -> _Rows | Table:
+        """Return what is learnt from: rows, or a table that somebody else opened."""
+        if isinstance(X, PrivateTable | FederatedTable):
+            if y is not None:
+                raise DataError("a table has its own target: fit it without y")
+            # Parties may have names of their own for their tables.
+            if self.schema is not None and replace(self.schema, table=X.schema.table) != X.schema:
+                raise SchemaError("the table has another schema; leave schema=None")
+            if self.ledger is not None:
+                raise BudgetError(
+                    "a table has its own ledger, and so has every party: leave ledger=None (a "
+                    "Party can be given a ledger file)"
+                )
+            if getattr(self, "random_state", None) is not None:
+                raise BudgetError(
+                    "a table draws its own noise: leave random_state=None, and give random_state "
+                    "to the PrivateTable, or to the Party"
+                )
+            return X
+        if isinstance(X, Party) or (isinstance(X, list | tuple) and any(map(_is_party, X))):
             raise FederationError(
-                "in a federation every party draws its own noise: give random_state to the Party"
+                "parties are asked through a table of all of them: fit(FederatedTable([...]))"
             )
-        if (schema.classes is not None) != self._of_classes:
-            raise SchemaError("the parties' target does not fit this estimator")
-        options = self._check_parameters(schema)
-        self._check_parties(parties, **options)
-        table = parties.session(self._budget(schema), self._asks(**options))
-        predictor = self._learn(table, **options)  # type: ignore[arg-type]
-        table.ledger.close()
-        self.predictor_, self.schema_ = predictor, schema
-        if schema.classes is not None:
-            self.classes_ = class_array(schema)[sorted_classes(schema)]
-        self.privacy_ = PrivacyCard.of(
-            table.ledger,
-            table.leaks,
-            rows_declared=self._rows_declared(),
-            protocol=table.protocol,
-            notes=table.notes,
-        )
-        self.n_features_in_ = len(schema.names)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        return self
+        store = open_store(self.ledger)
+        columns = Columns.of(X, self.schema)
+        target = self._target(columns, y)
+        schema = self._schema(columns, target)
+        purpose = f"{type(self).__name__} on {schema.target!r}"
+        return _Rows(columns, target, schema, self.random_state, store, purpose)
+
+    def _asks(self, **options: Any) -> tuple[str, ...]:
+        """Return the questions that this fit surely asks, by their names."""
+        del options
+        return tuple(sorted(self.asks))
+
+    def _check_answers(self, table: Table, asks: Iterable[str]) -> None:
+        """Raise if a table cannot answer what will be asked; say what can be learnt from it."""
+        refused = sorted(question for question in asks if not table.can(question))
+        if refused:
+            able = dict.fromkeys(kind.__name__ for kind in _estimators() if _suits(kind, table))
+            raise FederationError(
+                f"{type(self).__name__} asks for more than sums over parties "
+                f"({', '.join(refused)}); what learns from a federation: {', '.join(able)}"
+            )
+
+    def _check_table(self, table: Table, **options: Any) -> None:
+        """Raise if a table cannot be asked in the way that this fit will, before it is asked."""
+        del table, options
 
     def save(self, path: str | Path | OutputFile) -> None:
         """Write the fitted model, with its privacy card, to a JSON file.
@@ -238,15 +264,15 @@ class PrivateEstimator(BaseEstimator):
                 raise DataError("X and y have different numbers of rows")
             _refuse_unusable(target, of_classes=self._of_classes)
             return Schema.draft(columns, values=target, classes=self._of_classes)
-        if not isinstance(self.schema, Schema):
-            raise ColumnTypeError("schema must be a Schema; read one with Schema.from_toml(path)")
-        if (self.schema.classes is not None) != self._of_classes:
+        return self.schema
+
+    def _check_target(self, schema: Schema) -> None:
+        if (schema.classes is not None) != self._of_classes:
             raise SchemaError(
                 "this is a classifier: the schema needs classes=[...] instead of bounds"
                 if self._of_classes
                 else "this is a regressor: the schema needs bounds=(low, high) instead of classes"
             )
-        return self.schema
 
     def _check_columns(self, X: Any) -> Any:
         """Apply scikit-learn's rules for names and numbers of columns; ignore extra columns."""
@@ -336,23 +362,68 @@ class PrivateTreeEstimator(SingleTree, PrivateClassifier):
     """Base of the classifiers that end in one tree."""
 
 
+@dataclass
+class _Rows:
+    """Rows that a fit opens itself, and the ledger file that pays for them, if any."""
+
+    columns: Columns
+    target: Column
+    schema: Schema
+    random_state: Any
+    store: LedgerStore | None
+    purpose: str
+    _reservation: Reservation | None = None
+
+    def session(self, budget: Budget, asks: Iterable[str]) -> PrivateTable:
+        """Put the rows behind the wall, and reserve what they may cost."""
+        del asks  # one table answers everything
+        table = PrivateTable(
+            self.columns, self.target, self.schema, budget, random_state=self.random_state
+        )
+        if self.store is not None:
+            self._reservation = self.store.reserve(
+                budget,
+                self.purpose,
+                columns=[*self.schema.names, self.schema.target],
+                table=self.schema.table,
+            )
+        return table
+
+    def settle(self, ledger: Ledger) -> None:
+        """Write down what was spent; a model that is paid for must not be lost if that fails."""
+        if self._reservation is None:
+            return
+        try:
+            self._reservation.settle(ledger.total, ledger.entries)
+        except LedgerFileError:
+            warnings.warn(
+                "the ledger file could not be written (is its disk full?), so it counts all that "
+                "this fit reserved instead of what it spent; the model is not affected",
+                UnsettledWarning,
+                stacklevel=3,
+            )
+
+
+def _estimators() -> Iterator[type[PrivateEstimator]]:
+    """Yield all estimators that were imported so far."""
+    waiting = PrivateEstimator.__subclasses__()
+    while waiting:
+        kind = waiting.pop(0)
+        waiting += kind.__subclasses__()
+        if hasattr(kind, "learner") and not kind.__name__.startswith("_"):
+            yield kind
+
+
+def _suits(kind: type[PrivateEstimator], table: Table) -> bool:
+    """Tell whether an estimator learns what a table has, by questions that it can answer."""
+    of_classes = table.schema.classes is not None
+    return kind._of_classes == of_classes and bool(kind.asks) and all(map(table.can, kind.asks))
+
+
 def sorted_classes(schema: Schema) -> NDArray[np.intp]:
     """Return the order in which scikit-learn's scores expect the classes: sorted."""
     classes = class_array(schema)
     return np.argsort(classes if classes.dtype != object else classes.astype(str), kind="stable")
-
-
-def _settle(reservation: Reservation, ledger: Ledger) -> None:
-    """Write down what was spent; a model that is paid for must not be lost if that fails."""
-    try:
-        reservation.settle(ledger.total, ledger.entries)
-    except LedgerFileError:
-        warnings.warn(
-            "the ledger file could not be written (is its disk full?), so it counts all that this "
-            "fit reserved instead of what it spent; the model is not affected",
-            UnsettledWarning,
-            stacklevel=3,
-        )
 
 
 def _refuse_unusable(target: Column, *, of_classes: bool) -> None:
@@ -361,50 +432,10 @@ def _refuse_unusable(target: Column, *, of_classes: bool) -> None:
     missing = np.isnan(numbers)
     if not of_classes and missing.all():
         raise DataError("the target holds no numbers, so no schema can be drafted; pass a schema")
-    if isinstance(target, Numbers) or (not missing.any() and not target.is_text):
+    if isinstance(target, Numbers) or (not missing.any() and target.holds != "text"):
         assert_all_finite(numbers, input_name="y")
         if of_classes:
             check_classification_targets(numbers)
-
-
-def check_depth(max_depth: Any) -> int:
-    """Return a depth that a tree can have."""
-    if isinstance(max_depth, bool) or not isinstance(max_depth, int | np.integer):
-        raise BudgetError("max_depth must be a whole number")
-    if not 1 <= max_depth <= MAX_DEPTH:
-        raise BudgetError(f"max_depth must lie between 1 and {MAX_DEPTH}")
-    return int(max_depth)
-
-
-def check_whole(value: Any, name: str, least: int, most: int) -> int:
-    """Return a parameter that must be a whole number within limits."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | np.integer)
-        or not least <= int(value) <= most
-    ):
-        raise BudgetError(f"{name} must be a whole number from {least} to {most}")
-    return int(value)
-
-
-def check_rows(n_rows: Any) -> int | None:
-    """Return a declared number of rows, or None."""
-    if n_rows is None:
-        return None
-    if (
-        isinstance(n_rows, bool)
-        or not isinstance(n_rows, int | np.integer)
-        or not 1 <= n_rows <= MAX_ROWS
-    ):
-        raise BudgetError(f"n_rows must be a whole number from 1 to {MAX_ROWS}")
-    return int(n_rows)
-
-
-def check_truth(value: Any, name: str) -> bool:
-    """Return a parameter that must be true or false."""
-    if not isinstance(value, bool):
-        raise BudgetError(f"{name} must be true or false")
-    return value
 
 
 def open_store(ledger: Any) -> LedgerStore | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
-
-import numpy as np
 
 from privet.ensemble import Ensemble
 from privet.errors import BudgetError
@@ -13,18 +12,17 @@ from privet.estimators._base import (
     PrivateClassifier,
     PrivateEstimator,
     PrivateRegressor,
-    check_rows,
-    check_truth,
     open_store,
 )
+from privet.estimators.parameters import ROWS, Automatic, Choice, Parameter, Truth, Whole
+from privet.estimators.registry import register
 from privet.learners import boosting, whole_trees
 from privet.privacy import Budget, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
-#: With less, no round is better than a guess.
-SMALLEST = 1e-3
+#: With less per round, no round is better than a guess.
 SMALLEST_ROUND = 2e-5
 MOST_ROUNDS = 1_000
 
@@ -32,7 +30,14 @@ MOST_ROUNDS = 1_000
 class _Boosting(PrivateEstimator):
     """What both share: the parameters of the rounds."""
 
-    learner: ClassVar[str] = "boosting"
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        "n_rounds": Automatic(Whole(1, MOST_ROUNDS)),
+        "max_depth": Automatic(Whole(1, 3)),
+        "n_rows": ROWS,
+        "merge_tests": Truth(),
+    }
+    _least_epsilon: ClassVar[float] = 1e-3
+    asks: ClassVar[frozenset[str]] = frozenset({"draw_trees"})
 
     delta: float | None
     n_rounds: int | str
@@ -47,29 +52,19 @@ class _Boosting(PrivateEstimator):
         """
         raise NotImplementedError
 
-    def _asked(self) -> Budget:
-        budget = Budget(self.epsilon, delta=self.delta)
-        if float(self.epsilon) < SMALLEST:
-            raise BudgetError(f"epsilon must be at least {SMALLEST}")
-        return budget
-
     def _budget(self, schema: Schema) -> Budget:
         return self._decide(schema)[0]
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         whole_trees.check_schema(schema)
-        rounds = _whole(self.n_rounds, "n_rounds", MOST_ROUNDS)
-        if rounds is not None and float(self.epsilon) < SMALLEST_ROUND * rounds:
+        given = super()._check_parameters(schema)
+        if float(self.epsilon) < SMALLEST_ROUND * (given["n_rounds"] or 1):
             raise BudgetError("so small an epsilon cannot be shared by so many rounds")
-        return {
-            "n_rounds": rounds,
-            "max_depth": _whole(self.max_depth, "max_depth", 3),
-            "n_rows": check_rows(self.n_rows),
-            "merge": check_truth(self.merge_tests, "merge_tests"),
-            "single": self._decide(schema)[1],
-        }
+        given["merge"] = given.pop("merge_tests")
+        return {**given, "single": self._decide(schema)[1]}
 
 
+@register("boosting")
 class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
     """Private boosted trees, whose probabilities rank and can be trusted.
 
@@ -80,14 +75,9 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    delta : float, optional
-        With it the guarantee is (epsilon, delta), and the same epsilon buys more. Choose it far
-        below one over the number of rows. None: pure epsilon.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
+    <epsilon>
+    <delta>
+    <schema>
     n_rounds : int or "auto", default="auto"
         How many trees; "auto" lets rows x epsilon decide, and whether a single tree is better.
     max_depth : int or "auto", default="auto"
@@ -101,25 +91,17 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
         class counts of the start steer them. With ``delta``, a small table should declare it: the
         single tree is then paid in pure epsilon, which is cheaper for it, unless the fit draws
         from a ledger file with delta or rho.
-    merge_tests : bool, default=True
-        Whether tests that divide the records alike share their work. False makes the running time
-        depend less on the data, and longer.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <merge_tests>
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
     predictor_ : Ensemble or Tree
         What is published.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -139,6 +121,11 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
     >>> model.predict([[10.0], [90.0]]).tolist()
     ['no', 'yes']
     """
+
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        **_Boosting._parameters,
+        "aim": Choice(("probabilities", "labels")),
+    }
 
     def __init__(
         self,
@@ -165,7 +152,7 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
         self.random_state = random_state
 
     def _decide(self, schema: Schema) -> tuple[Budget, bool | None]:
-        asked, rows = self._asked(), check_rows(self.n_rows)
+        asked, rows = Budget(self.epsilon, delta=self.delta), self.n_rows
         if self.n_rounds != "auto":
             return asked, False
         if rows is None:
@@ -193,14 +180,15 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
         return asked, False
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        if self.aim not in ("probabilities", "labels"):
-            raise BudgetError("aim must be 'probabilities' or 'labels'")
-        return {**super()._check_parameters(schema), "labels_only": self.aim == "labels"}
+        given = super()._check_parameters(schema)
+        given["labels_only"] = given.pop("aim") == "labels"
+        return given
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         return boosting.learn_classes(table, amount=table.ledger.budget.limit, **options)
 
 
+@register("boosting")
 class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
     """Private boosted trees for a number.
 
@@ -211,14 +199,9 @@ class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    delta : float, optional
-        With it the guarantee is (epsilon, delta), and the same epsilon buys more. Choose it far
-        below one over the number of rows. None: pure epsilon.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
+    <epsilon>
+    <delta>
+    <schema>
     n_rounds : int or "auto", default="auto"
         How many trees; "auto" lets rows x epsilon decide, and whether a single tree is better.
     max_depth : int or "auto", default="auto"
@@ -226,23 +209,16 @@ class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
     n_rows : int, optional
         The number of rows, if it is public: it steers the automatic choices. If None, the noisy
         count of the start steers them.
-    merge_tests : bool, default=True
-        Whether tests that divide the records alike share their work. False makes the running time
-        depend less on the data, and longer.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <merge_tests>
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
     predictor_ : Ensemble or Tree
         What is published.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -287,21 +263,12 @@ class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
 
     def _decide(self, schema: Schema) -> tuple[Budget, bool | None]:
         del schema
-        asked, rows = self._asked(), check_rows(self.n_rows)
+        asked, rows = Budget(self.epsilon, delta=self.delta), self.n_rows
         if self.n_rounds != "auto" or self.max_depth != "auto":
             return asked, False
         if rows is None:
             return asked, None
         return asked, boosting.single_tree_is_better_for_numbers(rows, asked, asked.limit)
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         return boosting.learn_number(table, amount=table.ledger.budget.limit, **options)
-
-
-def _whole(value: Any, name: str, most: int) -> int | None:
-    """Return a whole number from 1 on, or None for "auto"."""
-    if isinstance(value, str) and value == "auto":
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
-        raise BudgetError(f"{name} must be 'auto' or a whole number from 1 to {most}")
-    return int(value)

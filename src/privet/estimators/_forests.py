@@ -2,83 +2,76 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Mapping
 from fractions import Fraction
-from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
 from privet.ensemble import Ensemble
-from privet.errors import BudgetError, PublishedCostWarning
+from privet.errors import BudgetError
 from privet.estimators._base import (
     PrivateClassifier,
     PrivateEstimator,
     PrivateRegressor,
     PrivateTreeEstimator,
     SingleTree,
-    check_depth,
-    check_rows,
-    check_truth,
-    check_whole,
 )
+from privet.estimators.parameters import (
+    CALIBRATION,
+    FEATURES,
+    ROWS,
+    TREES,
+    Automatic,
+    Choice,
+    Number,
+    Parameter,
+    Truth,
+    Whole,
+)
+from privet.estimators.registry import register
 from privet.learners import forests
 from privet.privacy import Budget, Coins, LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
-MOST_TREES = 1_000
 #: How many trees the paper has, and how many are right for a number, of which they average noise.
 PAPER_TREES, NUMBER_TREES = 10, 3
-VARIANTS = ("uniform", "exp", "flip")
-CALIBRATIONS = ("valid", "published")
 
 
 class _DiPriMe(PrivateEstimator):
     """What all share: the parameters of a forest."""
 
-    learner: ClassVar[str] = "diprime"
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        "variant": Choice(("uniform", "exp", "flip")),
+        "max_depth": Automatic(Whole(1, forests.DEEPEST)),
+        "max_features": FEATURES,
+        "rho": Number(0, 1),
+        "calibration": CALIBRATION,
+        "n_rows": ROWS,
+    }
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_halves"})
 
-    variant: str
-    n_estimators: int | str
-    max_depth: int | str
-    max_features: int | None
-    rho: float
-    partition: bool
     calibration: str
-    n_rows: int | None
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        if self.variant not in VARIANTS:
-            raise BudgetError(f"variant must be one of {', '.join(map(repr, VARIANTS))}")
-        if self.calibration not in CALIBRATIONS:
-            raise BudgetError(f"calibration must be one of {', '.join(map(repr, CALIBRATIONS))}")
-        depth = None if self.max_depth == "auto" else check_depth(self.max_depth)
-        if depth is not None and depth > forests.DEEPEST:
-            raise BudgetError(f"max_depth must lie between 1 and {forests.DEEPEST}, or be 'auto'")
-        share: Any = self.rho
-        if isinstance(share, bool) or not isinstance(share, Real) or not 0 < float(share) < 1:
-            raise BudgetError("rho, the splits' share of the budget, must lie between 0 and 1")
-        features = len(schema.names)
-        rows = check_rows(self.n_rows)
-        published = self.calibration == "published"
-        if published and depth is None and rows is None:
+        given = super()._check_parameters(schema)
+        rows, published = given.pop("n_rows"), given.pop("calibration") == "published"
+        if published and given["max_depth"] is None and rows is None:
             raise BudgetError("calibration='published' needs max_depth, or n_rows to choose it by")
-        trees = None if schema.classes else NUMBER_TREES
-        if self.n_estimators != "auto":
-            trees = check_whole(self.n_estimators, "n_estimators", 1, MOST_TREES)
-        elif published:
+        # A tree is the forest of one.
+        trees = given.pop("n_estimators", 1)
+        if trees is None and published:
             trees = PAPER_TREES
+        elif trees is None and schema.classes is None:
+            trees = NUMBER_TREES
         options = forests.Options(
-            variant=self.variant,
             n_estimators=trees,
-            max_depth=depth,
-            max_features=features
-            if self.max_features is None
-            else check_whole(self.max_features, "max_features", 1, 2**31),
-            split_share=Fraction(float(share)),
-            partition=check_truth(self.partition, "partition"),
+            max_features=given.pop("max_features") or len(schema.names),
+            split_share=Fraction(given.pop("rho")),
+            partition=given.pop("partition", True),
             published=published,
+            **given,
         )
         return {"n_rows": rows, "options": options}
 
@@ -94,21 +87,26 @@ class _DiPriMe(PrivateEstimator):
         cost = forests.published_cost(
             schema, asked.limit, self._check_parameters(schema)["options"]
         )
-        if cost > asked.limit and self._not_covered() is None:
-            warnings.warn(
-                f"as published, this costs epsilon {float(cost):.4g}, not the {self.epsilon:g} "
-                "that the paper counts: medians of several features are not of disjoint data",
-                PublishedCostWarning,
-                stacklevel=3,
-            )
-        return Budget(max(cost, asked.limit))
+        reason = "medians of several features are not of disjoint data"
+        return self._published_budget(max(cost, asked.limit), reason)
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         limit = Budget(self.epsilon).limit
         return forests.learn(table, amount=limit, coins=Coins.of(self.random_state), **options)
 
 
-class DiPriMeForestClassifier(_DiPriMe, PrivateClassifier):
+class _Forest(_DiPriMe):
+    """What both forests share."""
+
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        **_DiPriMe._parameters,
+        "n_estimators": Automatic(TREES),
+        "partition": Truth(),
+    }
+
+
+@register("diprime")
+class DiPriMeForestClassifier(_Forest, PrivateClassifier):
     """A forest on private medians, after DiPriMe (Consul & Williamson 2021).
 
     Each tree learns from its own part of the rows, to which a hash of each record assigns it. A
@@ -117,11 +115,8 @@ class DiPriMeForestClassifier(_DiPriMe, PrivateClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
+    <epsilon>
+    <schema>
     variant : "flip", "exp" or "uniform", default="flip"
         How a node's feature is chosen: by permute-and-flip or by the exponential mechanism, on how
         different the node's halves are; or by chance. Medians are drawn by the exponential
@@ -144,22 +139,16 @@ class DiPriMeForestClassifier(_DiPriMe, PrivateClassifier):
     n_rows : int, optional
         The number of rows, if it is public: it steers how many trees there are, and how deep. If
         None, a noisy count does.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
     predictor_ : Ensemble or Tree
         What is published; the forest averages the logarithms of its trees' class shares.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -209,7 +198,8 @@ class DiPriMeForestClassifier(_DiPriMe, PrivateClassifier):
         self.random_state = random_state
 
 
-class DiPriMeForestRegressor(_DiPriMe, PrivateRegressor):
+@register("diprime")
+class DiPriMeForestRegressor(_Forest, PrivateRegressor):
     """A forest on private medians for a number, after DiPriMe (Consul & Williamson 2021).
 
     As :class:`DiPriMeForestClassifier`; leaves hold means, made of two complementary noisy sums.
@@ -217,11 +207,8 @@ class DiPriMeForestRegressor(_DiPriMe, PrivateRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table, with ``bounds`` of the target. If None, it is drafted from
-        the data, which leaks: the fit warns and the model is marked as not private.
+    <epsilon>
+    <schema with bounds>
     variant, max_depth, max_features, rho, partition, n_rows
         As for :class:`DiPriMeForestClassifier`.
     n_estimators : int or "auto", default="auto"
@@ -230,20 +217,15 @@ class DiPriMeForestRegressor(_DiPriMe, PrivateRegressor):
         "valid" spends what was asked for. "published" adds the paper's noise, for repeating its
         experiments: no epsilon covers its leaf means, so the model is marked as not private, its
         card has an infinite epsilon, and a ledger is refused.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
     predictor_ : Ensemble or Tree
         What is published; the forest averages its trees' means.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -291,6 +273,7 @@ class DiPriMeForestRegressor(_DiPriMe, PrivateRegressor):
         self.random_state = random_state
 
 
+@register("diprime", command=False)
 class DiPriMeTreeClassifier(_DiPriMe, PrivateTreeEstimator):
     """One tree on private medians: the forest of one tree.
 
@@ -305,20 +288,14 @@ class DiPriMeTreeClassifier(_DiPriMe, PrivateTreeEstimator):
     ----------
     tree_, predictor_ : Tree
         What is published.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
     As :class:`DiPriMeForestClassifier`.
     """
-
-    n_estimators = 1
-    partition = True
 
     def __init__(
         self,
@@ -345,6 +322,7 @@ class DiPriMeTreeClassifier(_DiPriMe, PrivateTreeEstimator):
         self.random_state = random_state
 
 
+@register("diprime", command=False)
 class DiPriMeTreeRegressor(_DiPriMe, SingleTree, PrivateRegressor):
     """One tree on private medians: the forest of one tree.
 
@@ -359,18 +337,13 @@ class DiPriMeTreeRegressor(_DiPriMe, SingleTree, PrivateRegressor):
     ----------
     tree_, predictor_ : Tree
         What is published.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
     As :class:`DiPriMeForestRegressor`.
     """
-
-    n_estimators = 1
-    partition = True
 
     def __init__(
         self,

@@ -2,41 +2,63 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from privet.criteria import ClippedEntropy, Criterion, Entropy, Gini, Max
+from privet.criteria import CRITERIA, MAX_ROWS, make_criterion
 from privet.errors import BudgetError
-from privet.estimators._base import PrivateTreeEstimator, check_depth
-from privet.federation import FederatedTable
+from privet.estimators._base import PrivateTreeEstimator
+from privet.estimators.parameters import (
+    CALIBRATION,
+    DEPTH,
+    Choice,
+    Number,
+    Optional,
+    Parameter,
+    Whole,
+)
+from privet.estimators.registry import register
 from privet.learners import friedman_schuster
 from privet.privacy import LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 
 class _FriedmanSchuster(PrivateTreeEstimator):
     """What the three share."""
 
-    max_depth: int
-    calibration: str
-
-    def _asks(self, **options: Any) -> tuple[str, ...]:
-        del options
-        return "noisy_counts", "noisy_class_counts"
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        "max_depth": DEPTH,
+        "calibration": CALIBRATION,
+    }
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        del schema
-        if self.calibration not in ("valid", "published"):
-            raise BudgetError("calibration must be 'valid' or 'published'")
-        return {
-            "max_depth": check_depth(self.max_depth),
-            "published": self.calibration == "published",
-        }
+        given = super()._check_parameters(schema)
+        given["published"] = given.pop("calibration") == "published"
+        return given
 
 
+class _Selecting(_FriedmanSchuster):
+    """What the two share that select splits by a criterion."""
+
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        **_FriedmanSchuster._parameters,
+        "criterion": Choice(("max", "gini", "clipped_entropy", "entropy")),
+        "n_max": Optional(Whole(2, MAX_ROWS)),
+    }
+
+    def _check_parameters(self, schema: Schema) -> dict[str, Any]:
+        given = super()._check_parameters(schema)
+        name, bound = given["criterion"], given.pop("n_max")
+        if bound is not None and "n_max" not in CRITERIA[name].needs:
+            raise BudgetError("n_max is for criterion='entropy' only")
+        classes = len(schema.classes or ())
+        return {**given, "criterion": make_criterion(name, classes=classes, n_max=bound)}
+
+
+@register("sulq")
 class SulqID3Classifier(_FriedmanSchuster):
     """A private ID3 tree from noisy counts of every attribute (Friedman & Schuster, Algorithm 1).
 
@@ -45,32 +67,22 @@ class SulqID3Classifier(_FriedmanSchuster):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
+    <epsilon>
+    <schema>
     max_depth : int, default=5
         Most tests on a path. The budget is shared by the levels, so deeper is not better.
     calibration : {"valid", "published"}, default="valid"
         "published" spends the budget as the paper does, to reproduce its results; the ledger says
         what that really costs, which here is less than ``epsilon``. "valid" makes use of all of it.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
-    tree_ : Tree
-        The published tree.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <tree_>
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -90,7 +102,7 @@ class SulqID3Classifier(_FriedmanSchuster):
     ['no', 'yes']
     """
 
-    learner: ClassVar[str] = "sulq"
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_class_counts", "noisy_counts"})
 
     def __init__(
         self,
@@ -108,14 +120,12 @@ class SulqID3Classifier(_FriedmanSchuster):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
-        """Raise never: counts are all that it asks for."""
-
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return friedman_schuster.learn_sulq(table, epsilon=table.ledger.budget.limit, **options)
 
 
-class DiffPID3Classifier(_FriedmanSchuster):
+@register("diffpid3")
+class DiffPID3Classifier(_Selecting):
     """A private ID3 tree with multiway splits (Friedman & Schuster 2010, Algorithm 2).
 
     Numeric features are split into their schema's bins. A cell is split further only while a noisy
@@ -123,11 +133,8 @@ class DiffPID3Classifier(_FriedmanSchuster):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
+    <epsilon>
+    <schema>
     max_depth : int, default=5
         Most tests on a path. The budget is shared by the levels, so deeper is not better.
     criterion : {"max", "gini", "clipped_entropy", "entropy"}, default="max"
@@ -137,22 +144,15 @@ class DiffPID3Classifier(_FriedmanSchuster):
     calibration : {"valid", "published"}, default="valid"
         "published" spends the budget as the paper does, to reproduce its results; the ledger says
         what that really costs, which here is less than ``epsilon``. "valid" makes use of all of it.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
-    tree_ : Tree
-        The published tree.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <tree_>
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -174,7 +174,9 @@ class DiffPID3Classifier(_FriedmanSchuster):
     1.0
     """
 
-    learner: ClassVar[str] = "diffpid3"
+    asks: ClassVar[frozenset[str]] = frozenset(
+        {"choose_splits", "noisy_class_counts", "noisy_counts"}
+    )
 
     def __init__(
         self,
@@ -196,21 +198,15 @@ class DiffPID3Classifier(_FriedmanSchuster):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        assert schema.classes is not None
-        return {
-            **super()._check_parameters(schema),
-            "criterion": _criterion(self.criterion, self.n_max, len(schema.classes)),
-        }
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(options["criterion"], len(table.schema.names))
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
-        parties.check_choices(options["criterion"], len(parties.schema.names))
-
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return friedman_schuster.learn_diffpid3(table, epsilon=table.ledger.budget.limit, **options)
 
 
-class DiffPC45Classifier(_FriedmanSchuster):
+@register("diffpc45")
+class DiffPC45Classifier(_Selecting):
     """A private C4.5 tree: numeric split points, and pruning (Friedman & Schuster 2010, 4.2, 4.3).
 
     Numbers are split in two at a point of a fine public grid, categories by all their values. One
@@ -218,11 +214,8 @@ class DiffPC45Classifier(_FriedmanSchuster):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
+    <epsilon>
+    <schema>
     max_depth : int, default=5
         Most tests on a path. The budget is shared by the levels, so deeper is not better.
     criterion : {"max", "gini", "clipped_entropy", "entropy"}, default="max"
@@ -235,22 +228,15 @@ class DiffPC45Classifier(_FriedmanSchuster):
     calibration : {"valid", "published"}, default="valid"
         "published" spends the budget as the paper does, to reproduce its results; the ledger says
         what that really costs, which here is less than ``epsilon``. "valid" makes use of all of it.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
-    tree_ : Tree
-        The published tree.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <tree_>
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -270,7 +256,13 @@ class DiffPC45Classifier(_FriedmanSchuster):
     ['no', 'yes']
     """
 
-    learner: ClassVar[str] = "diffpc45"
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        **_Selecting._parameters,
+        "confidence": Optional(Number(0, 0.5, with_high=True)),
+    }
+    asks: ClassVar[frozenset[str]] = frozenset(
+        {"choose_splits", "noisy_class_counts", "noisy_counts"}
+    )
 
     def __init__(
         self,
@@ -294,41 +286,8 @@ class DiffPC45Classifier(_FriedmanSchuster):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        assert schema.classes is not None
-        factor: Any = self.confidence
-        if factor is not None and (
-            isinstance(factor, bool) or not isinstance(factor, Real) or not 0 < float(factor) <= 0.5
-        ):
-            raise BudgetError("confidence must be None, or above 0 and at most 0.5")
-        return {
-            **super()._check_parameters(schema),
-            "criterion": _criterion(self.criterion, self.n_max, len(schema.classes)),
-            "confidence": None if factor is None else float(factor),
-        }
+    def _check_table(self, table: Table, **options: Any) -> None:
+        table.check_choices(options["criterion"], friedman_schuster.count_points(table.schema))
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
-        number = friedman_schuster.count_points(parties.schema)
-        parties.check_choices(options["criterion"], number)
-
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return friedman_schuster.learn_diffpc45(table, epsilon=table.ledger.budget.limit, **options)
-
-
-def _criterion(name: Any, n_max: int | None, classes: int) -> Criterion:
-    if name != "entropy" and n_max is not None:
-        raise BudgetError("n_max is for criterion='entropy' only")
-    if name == "max":
-        return Max()
-    if name == "gini":
-        return Gini()
-    if name == "clipped_entropy":
-        return ClippedEntropy(min(0.02, 0.5 / classes), classes)
-    if name == "entropy":
-        if n_max is None:
-            raise BudgetError(
-                "criterion='entropy' needs n_max, a public bound on the rows; "
-                "'clipped_entropy' needs none"
-            )
-        return Entropy(n_max)
-    raise BudgetError("criterion must be 'max', 'gini', 'clipped_entropy' or 'entropy'")

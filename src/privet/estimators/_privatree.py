@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import warnings
-from numbers import Real
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from privet.criteria import Gini
-from privet.errors import BudgetError, FederationError, PublishedCostWarning
-from privet.estimators._base import PrivateTreeEstimator, check_depth, check_rows
-from privet.federation import FederatedTable
+from privet.errors import BudgetError, FederationError
+from privet.estimators._base import PrivateTreeEstimator
+from privet.estimators.parameters import (
+    CALIBRATION,
+    ROWS,
+    Choice,
+    Number,
+    Optional,
+    Parameter,
+    Whole,
+)
+from privet.estimators.registry import register
 from privet.learners import privatree
 from privet.learners.privatree import Options
 from privet.privacy import Budget, LedgerStore, exact
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
 #: Deeper trees than this would have more leaves than anybody labels.
 DEEPEST = 12
-_CHOICES = {
-    "binning": ("auto", "quantile", "joint-quantile", "scales", "uniform", "leaking-quantile"),
-    "split": ("select", "histogram"),
-    "categories": ("auto", "ordered"),
-    "calibration": ("valid", "published"),
-}
+BINNINGS = ("auto", "quantile", "joint-quantile", "scales", "uniform", "leaking-quantile")
 
 
+@register("privatree")
 class PrivaTreeClassifier(PrivateTreeEstimator):
     """A private binary tree with few levels and a label budget that suffices (PrivaTree).
 
@@ -42,11 +44,8 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
+    <epsilon>
+    <schema>
     max_depth : int, default=4
         The number of levels.
     max_bins : int, optional
@@ -73,22 +72,15 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
         ``n_rows``.
     n_rows : int, optional
         The number of rows, if it is public. If None, two per cent of the budget buy a noisy count.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
-    tree_ : Tree
-        The published tree.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <tree_>
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -109,7 +101,17 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
     ['no', 'yes']
     """
 
-    learner: ClassVar[str] = "privatree"
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        "max_depth": Whole(1, DEEPEST),
+        "max_bins": Optional(Whole(2, 1024)),
+        "leaf_error": Number(0, 1),
+        "binning": Choice(BINNINGS),
+        "split": Choice(("select", "histogram")),
+        "categories": Choice(("auto", "ordered")),
+        "calibration": CALIBRATION,
+        "n_rows": ROWS,
+    }
+    asks: ClassVar[frozenset[str]] = frozenset({"choose_labels"})
 
     def __init__(
         self,
@@ -140,44 +142,24 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
         self.random_state = random_state
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        del schema
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise BudgetError(f"{name} must be one of {', '.join(map(repr, allowed))}")
-        depth = check_depth(self.max_depth)
-        if depth > DEEPEST:
-            raise BudgetError(f"max_depth must lie between 1 and {DEEPEST}")
-        error: Any = self.leaf_error
-        if isinstance(error, bool) or not isinstance(error, Real) or not 0 < float(error) < 1:
-            raise BudgetError("leaf_error must lie between 0 and 1")
-        bins: Any = self.max_bins
-        whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
-        if bins is not None and (not whole or not 2 <= bins <= 1024):
-            raise BudgetError("max_bins must be a whole number from 2 to 1024")
-        if self.binning == "joint-quantile" and bins is not None and bins > 32:
+        given = super()._check_parameters(schema)
+        if given["binning"] == "joint-quantile" and (given["max_bins"] or 0) > 32:
             raise BudgetError("max_bins must be at most 32 for binning='joint-quantile'")
-        rows, published = check_rows(self.n_rows), self.calibration == "published"
+        rows, published = given.pop("n_rows"), given.pop("calibration") == "published"
         if published and rows is None:
             raise BudgetError(
                 "calibration='published' takes the number of rows as public, as the paper does: "
                 "give n_rows"
             )
-        options = Options(
-            max_depth=depth,
-            max_bins=None if bins is None else int(bins),
-            leaf_error=float(error),
-            binning=self.binning,
-            split=self.split,
-            categories=self.categories,
-            published=published,
-        )
-        return {"n_rows": rows, "options": options}
+        return {"n_rows": rows, "options": Options(published=published, **given)}
 
     def _asks(self, **options: Any) -> tuple[str, ...]:
-        return ("choose_labels", *["noisy_counts"] * (options["n_rows"] is None))
+        return (*super()._asks(), *["noisy_counts"] * (options["n_rows"] is None))
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
+    def _check_table(self, table: Table, **options: Any) -> None:
         given: Options = options["options"]
+        if table.protocol is None:
+            return
         if given.published:
             raise FederationError("the published calibration of PrivaTree is for one table")
         if given.binning not in ("scales", "uniform") or given.categories == "ordered":
@@ -185,8 +167,8 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
                 "parties do not tell quantiles or orders of categories: for a federation give "
                 "binning='scales' or 'uniform', and leave categories='auto'"
             )
-        sizes = privatree.count_sizes(parties.schema, given)
-        parties.check_choices(Gini(), sum(options for options, _ in sizes))
+        sizes = privatree.count_sizes(table.schema, given)
+        table.check_choices(Gini(), sum(options for options, _ in sizes))
 
     def _not_covered(self) -> str | None:
         return "binning='leaking-quantile'" if self.binning == "leaking-quantile" else None
@@ -197,14 +179,7 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
             return asked
         given = self._check_parameters(schema)
         cost = privatree.published_cost(schema, given["n_rows"], asked.limit, given["options"])
-        if cost > asked.limit and self._not_covered() is None:
-            warnings.warn(
-                f"as published, this costs epsilon {float(cost):.4g}, not the {self.epsilon:g} "
-                "that the paper counts: the features are not disjoint data",
-                PublishedCostWarning,
-                stacklevel=3,
-            )
-        return Budget(cost)
+        return self._published_budget(cost, "the features are not disjoint data")
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return privatree.learn(table, amount=exact(self.epsilon), **options)

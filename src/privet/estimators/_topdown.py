@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
-from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
-from privet.criteria import ClippedEntropy, Criterion, Entropy, Gini, Max
-from privet.errors import BudgetError, FederationError, PublishedCostWarning
-from privet.estimators._base import PrivateTreeEstimator, check_depth, check_rows
-from privet.federation import FederatedTable
+from privet.criteria import CRITERIA, make_criterion
+from privet.errors import BudgetError, FederationError
+from privet.estimators._base import PrivateTreeEstimator
+from privet.estimators.parameters import (
+    CALIBRATION,
+    DEPTH,
+    ROWS,
+    Automatic,
+    Choice,
+    Number,
+    Optional,
+    Parameter,
+    Whole,
+)
+from privet.estimators.registry import register
 from privet.learners import topdown
 from privet.learners.topdown import Options
 from privet.privacy import Budget, LedgerStore, exact
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
-_CHOICES = {
-    "split": ("flip", "exponential", "rnm"),
-    "calibration": ("valid", "published"),
-}
-_MOST_NODES, _MOST_THRESHOLDS = 2**20, 1023
+MOST_NODES, MOST_THRESHOLDS = 2**20, 1023
 
 
+@register("topdown")
 class TopDownClassifier(PrivateTreeEstimator):
     """A private tree grown best first (DP-TopDown).
 
@@ -39,11 +43,8 @@ class TopDownClassifier(PrivateTreeEstimator):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
+    <epsilon>
+    <schema>
     max_nodes : int, default=512
         Most splits.
     max_depth : int or "auto", default="auto"
@@ -76,22 +77,15 @@ class TopDownClassifier(PrivateTreeEstimator):
     n_rows : int, optional
         The number of rows (or a bound on it), if it is public. If None, two per cent of the budget
         buy a noisy count where it is needed.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
-    tree_ : Tree
-        The published tree.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <tree_>
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -112,7 +106,20 @@ class TopDownClassifier(PrivateTreeEstimator):
     ['no', 'yes']
     """
 
-    learner: ClassVar[str] = "topdown"
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        "max_nodes": Whole(1, MOST_NODES),
+        "max_depth": Automatic(DEPTH),
+        "budget": Choice(("decay", "uniform"), function="the level"),
+        "leaf_fraction": Number(0, 1),
+        "criterion": Choice(("gini", "clipped_entropy", "entropy", "max")),
+        "split": Choice(("flip", "exponential", "rnm")),
+        "n_thresholds": Optional(Whole(1, MOST_THRESHOLDS)),
+        "min_gain": Optional(Number(0, math.inf, with_low=True)),
+        "min_weight": Optional(Number(0, 1)),
+        "calibration": CALIBRATION,
+        "n_rows": ROWS,
+    }
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_class_counts"})
 
     def __init__(
         self,
@@ -149,57 +156,63 @@ class TopDownClassifier(PrivateTreeEstimator):
         self.random_state = random_state
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
-        assert schema.classes is not None
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise BudgetError(f"{name} must be one of {', '.join(map(repr, allowed))}")
-        if not callable(self.budget) and self.budget not in ("decay", "uniform"):
-            raise BudgetError("budget must be 'decay', 'uniform' or a function of the level")
-        published = self.calibration == "published"
-        nodes = _whole(self.max_nodes, "max_nodes", 1, _MOST_NODES)
-        thresholds: Any = self.n_thresholds
-        if thresholds is None:
-            thresholds = topdown.PAPER_THRESHOLDS if published else topdown.THRESHOLDS
-        if isinstance(self.max_depth, str) and self.max_depth != "auto":
-            raise BudgetError("max_depth must be a whole number or 'auto'")
-        weight = self.min_weight
-        if weight is None and published:
-            weight = topdown.PAPER_ERROR / nodes
-        rows = check_rows(self.n_rows)
-        if published and rows is None:
+        if self.criterion == "root_gini":
             raise BudgetError(
-                "calibration='published' takes the number of rows as public, as the paper does: "
-                "give n_rows"
+                "criterion='root_gini' is refused: one record changes it by about the square root "
+                "of the rows, which no noise covers; use 'gini' or 'clipped_entropy'"
             )
-        if published and self.split != "rnm":
-            raise BudgetError("the paper chooses splits by report noisy max: give split='rnm'")
+        given = super()._check_parameters(schema)
+        rows, published = given.pop("n_rows"), given.pop("calibration") == "published"
+        name, thresholds = given.pop("criterion"), given.pop("n_thresholds")
+        if published:
+            self._check_published(rows)
+            thresholds = thresholds or topdown.PAPER_THRESHOLDS
+            if given["min_weight"] is None:
+                given["min_weight"] = topdown.PAPER_ERROR / given["max_nodes"]
+        elif rows is None and "n_max" in CRITERIA[name].needs:
+            raise BudgetError(
+                f"criterion={name!r} needs n_rows, the public number of rows or a bound on it; "
+                "'clipped_entropy' needs none"
+            )
+        if callable(self.budget):  # it is asked for each level once: the books rest on one answer
+            given["budget"] = cache(self.budget)
+        given["leaf_fraction"] = Fraction(given["leaf_fraction"])
+        bound = None if rows is None else max(rows, 2)
         options = Options(
-            max_nodes=nodes,
-            max_depth=None if self.max_depth == "auto" else check_depth(self.max_depth),
-            # A function is asked for each level once: the books rest on one answer.
-            budget=cache(self.budget) if callable(self.budget) else self.budget,
-            leaf_fraction=Fraction(_number(self.leaf_fraction, "leaf_fraction", 0, 1)),
-            criterion=_criterion(self.criterion, rows, len(schema.classes), published=published),
-            split=self.split,
-            thresholds=_whole(thresholds, "n_thresholds", 1, _MOST_THRESHOLDS),
-            min_gain=None if self.min_gain is None else _number(self.min_gain, "min_gain", 0),
-            min_weight=None if weight is None else _number(weight, "min_weight", 0, 1),
+            criterion=make_criterion(name, classes=len(schema.classes or ()), n_max=bound),
+            thresholds=thresholds or topdown.THRESHOLDS,
             published=published,
+            **given,
         )
         topdown.check_budget(options)
         return {"n_rows": rows, "options": options}
 
-    def _asks(self, **options: Any) -> tuple[str, ...]:
-        return (*super()._asks(), *["noisy_counts"] * topdown.counts_rows(**options))
+    def _check_published(self, rows: int | None) -> None:
+        """Raise if the paper has no such tree."""
+        if rows is None:
+            raise BudgetError(
+                "calibration='published' takes the number of rows as public, as the paper does: "
+                "give n_rows"
+            )
+        if self.split != "rnm":
+            raise BudgetError("the paper chooses splits by report noisy max: give split='rnm'")
+        if self.criterion not in ("entropy", "gini"):
+            raise BudgetError("calibration='published' has criterion='entropy' and 'gini' only")
 
-    def _check_parties(self, parties: FederatedTable, **options: Any) -> None:
+    def _asks(self, **options: Any) -> tuple[str, ...]:
+        if options["options"].published:
+            return (*super()._asks(), "noisy_candidate_gains")
+        counts = ["noisy_counts"] * topdown.counts_rows(**options)
+        return (*super()._asks(), "choose_best", "choose_labels", *counts)
+
+    def _check_table(self, table: Table, **options: Any) -> None:
         given: Options = options["options"]
-        if given.published:
+        if given.published and not table.can("noisy_candidate_gains"):
             raise FederationError(
                 "the published calibration is for one table: it releases the gains of all splits"
             )
-        number = topdown.count_candidates(parties.schema, given.thresholds)
-        parties.check_choices(given.criterion, number, given.split)
+        number = topdown.count_candidates(table.schema, given.thresholds)
+        table.check_choices(given.criterion, number, given.split)
 
     def _budget(self, schema: Schema) -> Budget:
         asked = Budget(self.epsilon)
@@ -207,57 +220,9 @@ class TopDownClassifier(PrivateTreeEstimator):
             return asked
         given = self._check_parameters(schema)
         cost = topdown.published_cost(schema, given["n_rows"], asked.limit, given["options"])
-        if cost > asked.limit:
-            warnings.warn(
-                f"as published, this costs epsilon {float(cost):.4g}, not the {self.epsilon:g} "
-                "that the paper counts: the score beside a chosen split is not free",
-                PublishedCostWarning,
-                stacklevel=3,
-            )
-        return Budget(cost)
+        return self._published_budget(cost, "the score beside a chosen split is not free")
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         if self.calibration == "published":
             return topdown.learn_published(table, amount=exact(self.epsilon), **options)
         return topdown.learn(table, **options)
-
-
-def _whole(value: Any, name: str, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise BudgetError(f"{name} must be a whole number")
-    if not low <= value <= high:
-        raise BudgetError(f"{name} must lie between {low} and {high}")
-    return int(value)
-
-
-def _number(value: Any, name: str, low: float, high: float = math.inf) -> float:
-    known = isinstance(value, Real) and not isinstance(value, bool)
-    # A number without an upper limit may be the lower one; one that is no float is no limit.
-    if not known or not (low < value < min(high, 1e300) or value == low < high == math.inf):
-        limit = f"above {low} and below {high}" if high < math.inf else "a finite number from 0 on"
-        raise BudgetError(f"{name} must be {limit}")
-    return float(value)
-
-
-def _criterion(name: Any, rows: int | None, classes: int, *, published: bool) -> Criterion:
-    if name == "root_gini":
-        raise BudgetError(
-            "criterion='root_gini' is refused: one record changes it by about the square root of "
-            "the rows, which no noise covers; use 'gini' or 'clipped_entropy'"
-        )
-    if published and name not in ("entropy", "gini"):
-        raise BudgetError("calibration='published' has criterion='entropy' and 'gini' only")
-    if name == "gini":
-        return Gini()
-    if name == "max":
-        return Max()
-    if name == "clipped_entropy":
-        return ClippedEntropy(min(0.02, 0.5 / classes), classes)
-    if name == "entropy":
-        if rows is None:
-            raise BudgetError(
-                "criterion='entropy' needs n_rows, the public number of rows or a bound on it; "
-                "'clipped_entropy' needs none"
-            )
-        return Entropy(max(rows, 2))
-    raise BudgetError("criterion must be 'gini', 'clipped_entropy', 'entropy' or 'max'")

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
-from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
 from privet.errors import BudgetError
-from privet.estimators._base import (
-    PrivateRegressor,
-    PrivateTreeEstimator,
-    SingleTree,
-    check_depth,
-    check_rows,
-    check_truth,
+from privet.estimators._base import PrivateRegressor, PrivateTreeEstimator, SingleTree
+from privet.estimators.parameters import (
+    DEPTH,
+    ROWS,
+    Automatic,
+    Choice,
+    Number,
+    Parameter,
+    Truth,
+    Whole,
 )
+from privet.estimators.registry import register
 from privet.learners import regression_trees, whole_trees
 from privet.privacy import LedgerStore
 from privet.schema import Schema
-from privet.tables import PrivateTable
+from privet.tables import Table
 from privet.tree import Tree
 
-#: With less, no draw is better than a guess, and rounding would count.
-SMALLEST = 1e-4
-SMALLEST_NUMBER = 1e-3
 #: A greedy tree's number of nodes doubles with every level.
 DEEPEST_NUMBER = 12
 
 
+@register("tree")
 class PrivateTreeClassifier(PrivateTreeEstimator):
     """A private decision tree, drawn whole.
 
@@ -38,11 +40,8 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table. If None, it is drafted from the data, which leaks: the fit
-        warns and the model is marked as not private.
+    <epsilon>
+    <schema>
     max_depth : int or "auto", default="auto"
         Most tests on a path; "auto" lets rows x epsilon decide: 2, 3, 6 or 9, less
         on very wide tables.
@@ -52,25 +51,16 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
     probability_share : float, default=0.0
         Part of the budget for class counts in the leaves, from which ``predict_proba`` is computed.
         With 0 a leaf is sure of its label, which ranks badly.
-    merge_tests : bool, default=True
-        Whether tests that divide the records alike share their work. False makes the running time
-        depend less on the data, and longer.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <merge_tests>
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
-    tree_ : Tree
-        The published tree.
-    classes_ : ndarray
-        The schema's classes.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <tree_>
+    <classes_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -90,7 +80,14 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
     ['no', 'yes']
     """
 
-    learner: ClassVar[str] = "tree"
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        "max_depth": Automatic(DEPTH),
+        "n_rows": ROWS,
+        "probability_share": Number(0, 1, with_low=True),
+        "merge_tests": Truth(),
+    }
+    _least_epsilon: ClassVar[float] = 1e-4
+    asks: ClassVar[frozenset[str]] = frozenset({"draw_trees"})
 
     def __init__(
         self,
@@ -114,24 +111,18 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         whole_trees.check_schema(schema)
-        share: Any = self.probability_share
-        if isinstance(share, bool) or not isinstance(share, Real) or not 0 <= float(share) < 1:
-            raise BudgetError("probability_share must be a part of the budget, at least 0, below 1")
-        if float(self.epsilon) * (1 - float(share)) < SMALLEST:
-            raise BudgetError(f"epsilon (less the probabilities' part) must be at least {SMALLEST}")
-        if isinstance(self.max_depth, str) and self.max_depth != "auto":
-            raise BudgetError("max_depth must be a whole number or 'auto'")
-        return {
-            "max_depth": None if self.max_depth == "auto" else check_depth(self.max_depth),
-            "n_rows": check_rows(self.n_rows),
-            "probability_share": Fraction(float(share)),
-            "merge": check_truth(self.merge_tests, "merge_tests"),
-        }
+        given = super()._check_parameters(schema)
+        share, least = given["probability_share"], self._least_epsilon
+        if float(self.epsilon) * (1 - share) < least:
+            raise BudgetError(f"epsilon (less the probabilities' part) must be at least {least}")
+        given["merge"] = given.pop("merge_tests")
+        return {**given, "probability_share": Fraction(share)}
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return whole_trees.learn(table, amount=table.ledger.budget.limit, **options)
 
 
+@register("tree")
 class PrivateTreeRegressor(SingleTree, PrivateRegressor):
     """A private decision tree for a number, drawn in small whole trees.
 
@@ -142,11 +133,8 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The privacy budget of one fit. ``inf`` switches the noise off; the model is then marked.
-    schema : Schema
-        What is public about the table, with ``bounds`` of the target. If None, it is drafted from
-        the data, which leaks: the fit warns and the model is marked as not private.
+    <epsilon>
+    <schema with bounds>
     max_depth : int or "auto", default="auto"
         Most tests on a path; "auto" lets rows x epsilon decide: 2, 3, 6 or 9 if linear.
     criterion : "linear", "sad" or "sse", default="linear"
@@ -156,23 +144,15 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
     n_rows : int, optional
         The number of rows, if it is public: it steers the automatic choices. If None, a noisy
         count does.
-    merge_tests : bool, default=True
-        Whether tests that divide the records alike share their work. False makes the running time
-        depend less on the data, and longer.
-    ledger : path or LedgerStore, optional
-        The table's ledger file, from which the fit draws.
-    random_state : int, RandomState or None, default=None
-        None: cryptographic noise. Anything else is for tests and experiments: the fit can be
-        repeated, warns, and its model is marked as not private.
+    <merge_tests>
+    <ledger>
+    <random_state>
 
     Attributes
     ----------
-    tree_ : Tree
-        The published tree.
-    schema_ : Schema
-        The schema in use.
-    privacy_ : PrivacyCard
-        What was spent on what, and whether the guarantee holds.
+    <tree_>
+    <schema_>
+    <privacy_>
 
     Privacy
     -------
@@ -193,7 +173,15 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
     True
     """
 
-    learner: ClassVar[str] = "regression tree"
+    learner: ClassVar[str] = "regression tree"  # in model files
+    _parameters: ClassVar[Mapping[str, Parameter]] = {
+        "max_depth": Automatic(Whole(1, DEEPEST_NUMBER)),
+        "criterion": Choice(regression_trees.CRITERIA),
+        "n_rows": ROWS,
+        "merge_tests": Truth(),
+    }
+    _least_epsilon: ClassVar[float] = 1e-3
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_gradients", "start_scores"})
 
     def __init__(
         self,
@@ -217,20 +205,9 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         whole_trees.check_schema(schema)
-        if float(self.epsilon) < SMALLEST_NUMBER:
-            raise BudgetError(f"epsilon must be at least {SMALLEST_NUMBER}")
-        if self.criterion not in regression_trees.CRITERIA:
-            choices = ", ".join(map(repr, regression_trees.CRITERIA))
-            raise BudgetError(f"criterion must be one of {choices}")
-        depth = None if self.max_depth == "auto" else check_depth(self.max_depth)
-        if depth is not None and depth > DEEPEST_NUMBER:
-            raise BudgetError(f"max_depth must lie between 1 and {DEEPEST_NUMBER}, or be 'auto'")
-        return {
-            "max_depth": depth,
-            "n_rows": check_rows(self.n_rows),
-            "criterion": self.criterion,
-            "merge": check_truth(self.merge_tests, "merge_tests"),
-        }
+        given = super()._check_parameters(schema)
+        given["merge"] = given.pop("merge_tests")
+        return given
 
-    def _learn(self, table: PrivateTable, **options: Any) -> Tree:
+    def _learn(self, table: Table, **options: Any) -> Tree:
         return regression_trees.learn(table, amount=table.ledger.budget.limit, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from privet.export._drawing import (
 )
 from privet.export._outline import shape_tree
 from privet.export._words import branch_words, number, score_words, signed
-from privet.schema import Numeric, Schema
+from privet.schema import Date, Integer, Numeric, Schema, day_of_text, day_text
 from privet.visible import visible
 
 _WIDTH = 200  # of a number's range
@@ -208,8 +209,7 @@ def _number_axis(feature: Numeric, axis: float) -> list[str]:
     """Label round numbers below the plot, as many as there is room for."""
     y, end = _TOP + _HEIGHT, axis + _WIDTH + _OVERHANG
     for wanted in (5, 4, 3, 2, 1):
-        ticks = _ticks(feature.low, feature.high, wanted)
-        labels = [(_across(tick, feature, axis), number(tick)) for tick in ticks]
+        labels = [(_across(tick, feature, axis), text) for tick, text in _labels(feature, wanted)]
         spans = [(x - text_width(text) / 2, x + text_width(text) / 2) for x, text in labels]
         if all(right + 6 <= left for (_, right), (left, _) in pairwise(spans)):
             break
@@ -219,6 +219,37 @@ def _number_axis(feature: Numeric, axis: float) -> list[str]:
         for (x, text), (left, right) in zip(labels, spans, strict=True)
         if left >= 0 and right <= end
     ]
+
+
+def _labels(feature: Numeric, wanted: int) -> list[tuple[float, str]]:
+    """Return round numbers between a feature's bounds with their texts, about as many as wanted."""
+    if isinstance(feature, Date):
+        return [(day, day_text(day)) for day in _days(feature.low, feature.high, wanted)]
+    ticks = _ticks(feature.low, feature.high, wanted)
+    if isinstance(feature, Integer):
+        ticks = [tick for tick in ticks if tick.is_integer()]
+    return [(tick, number(tick)) for tick in ticks]
+
+
+def _days(low: float, high: float, wanted: int) -> list[float]:
+    """Return first days of years or months, or other days, about as many as wanted.
+
+    Examples
+    --------
+    >>> [day_text(day) for day in _days(18262, 18992, 4)]
+    ['2020-01-01', '2020-07-01', '2021-01-01', '2021-07-01']
+    """
+    first, last = (datetime.date.fromisoformat(day_text(end)) for end in (low, high))
+    start, stop = (12 * day.year + day.month - 1 for day in (first, last))
+    raw = (stop - start) / wanted
+    if raw < 1:
+        step = max(1, math.ceil((high - low) / wanted))
+        return [float(day) for day in range(int(low), int(high) + 1, step)]
+    years = [12 * factor * 10**power for power in range(4) for factor in (1, 2, 5)]
+    step = next(months for months in (1, 2, 3, 6, *years) if months >= raw)
+    places = range(-(-start // step) * step, stop + 1, step)
+    found = [day_of_text(f"{place // 12:04}-{place % 12 + 1:02}-01") for place in places]
+    return [day for day in found if low <= day <= high]
 
 
 def _ticks(low: float, high: float, wanted: int) -> list[float]:

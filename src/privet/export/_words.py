@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from privet.schema import Schema, Value
+from privet.schema import Feature, Integer, Schema, Value
 from privet.tree import Cut, Grouping, Test
 from privet.visible import visible
 
@@ -68,12 +68,12 @@ def branch_words(test: Test, schema: Schema) -> list[tuple[str, str]]:
     [('age < 40', '< 40'), ('age >= 40 or missing', '≥ 40 or missing')]
     """
     if isinstance(test, Cut):
-        return _interval_words(test)
+        return _interval_words(test, schema.features[test.feature])
     return _set_words(test, schema)
 
 
-def _interval_words(test: Cut) -> list[tuple[str, str]]:
-    name, edges = visible(test.feature), _edge_texts(test.edges)
+def _interval_words(test: Cut, feature: Feature) -> list[tuple[str, str]]:
+    name, edges = visible(test.feature), _edge_texts(test.edges, feature)
     if not edges:
         return [(f"{name} not missing", "not missing"), (f"{name} missing", "missing")]
     words = [
@@ -88,8 +88,10 @@ def _interval_words(test: Cut) -> list[tuple[str, str]]:
     return words
 
 
-def _edge_texts(edges: Sequence[float]) -> list[str]:
-    """Return the edges with few digits, but enough to tell them apart."""
+def _edge_texts(edges: Sequence[float], feature: Feature) -> list[str]:
+    """Return the edges with few digits, but enough to tell them apart; days as dates."""
+    if isinstance(feature, Integer):
+        return [str(feature.written(edge)) for edge in edges]
     texts = [number(edge) for edge in edges]
     return texts if len(set(texts)) == len(texts) else [repr(float(edge)) for edge in edges]
 

@@ -11,7 +11,7 @@ from privet.ensemble import Ensemble
 from privet.export._limits import check_depth
 from privet.export._merged import Answer, Part, merged, trees_of
 from privet.export._steps import cut_steps, grouping_steps
-from privet.schema import Categorical, Schema, Value, all_numbers
+from privet.schema import DAY_PATTERN, Categorical, Date, Schema, Value, all_numbers
 from privet.tree import Cut, Test, Tree
 
 # The rules of privet.reading.values, for plain Python values.
@@ -42,7 +42,28 @@ def _text(value):
         return str(int(number)) if number.is_integer() else repr(number)
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 '''
-_HELPERS = {"_number": _NUMBER, "_text": _TEXT}
+_DAY = f'''\
+def _day(value):
+    """Return a date, or text of one, as days since 1970-01-01; NaN if it is missing or none."""
+    import datetime
+    import re
+
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    try:
+        if isinstance(value, str):
+            pattern = (
+                {DAY_PATTERN[:60]!r}
+                {DAY_PATTERN[60:]!r}
+            )
+            year, month, day = map(int, re.fullmatch(pattern, value.strip()).groups())
+        else:
+            year, month, day = value.year, value.month, value.day
+        return float(datetime.date(year, month, day).toordinal() - 719163)
+    except (AttributeError, TypeError, ValueError):
+        return float("nan")
+'''
+_HELPERS = {"_number": _NUMBER, "_text": _TEXT, "_day": _DAY}
 #: Python allows 100 levels of indentation; deeper subtrees get functions of their own.
 _LEVELS = 64
 #: These functions call each other 500 deep at most: Python allows 1,000 calls.
@@ -52,7 +73,8 @@ _DEEPEST = 500 * _LEVELS
 def to_python(model: Tree | Ensemble, name: str = "predict") -> str:
     """Return the source of a function that predicts one row.
 
-    The function takes a mapping from column names to plain Python values and returns the most
+    The function takes a mapping from column names to plain Python values (for dates, Python's, or
+    text) and returns the most
     probable class, or the number. It needs nothing but Python. None, NaN and unknown categories go
     where the trees send them; a column that they use and the mapping lacks is a ``KeyError``. The
     scores of an ensemble are added in the order of its trees, each of which has its own function.
@@ -114,7 +136,7 @@ def to_python(model: Tree | Ensemble, name: str = "predict") -> str:
         not name.isidentifier()
         or keyword.iskeyword(name)
         or hasattr(builtins, name)
-        or name in ("_number", "_text")
+        or name in _HELPERS
     ):
         raise ValueError("name must be an identifier that Python and the source do not use already")
     check_depth(model.depth, _DEEPEST, "Python")
@@ -173,12 +195,13 @@ def _sum(ensemble: Ensemble, trees: Sequence[str]) -> list[str]:
 
 
 def _readers(parts: Sequence[Part], schema: Schema) -> dict[str, str]:
-    """Return how to read each feature that matters: as a number or as text."""
+    """Return how to read each feature that matters: as a number, as a day or as text."""
     readers = {}
     for test in (part.test for part in parts if part.test is not None):
         feature = schema.features[test.feature]
         text = isinstance(feature, Categorical) and not all_numbers(feature.values)
-        readers[test.feature] = "_text" if text else "_number"
+        number = "_day" if isinstance(feature, Date) else "_number"
+        readers[test.feature] = "_text" if text else number
     return readers
 
 

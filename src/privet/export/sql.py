@@ -9,7 +9,7 @@ from privet.errors import SchemaError
 from privet.export._limits import check_depth
 from privet.export._merged import Answer, merged, trees_of
 from privet.export._steps import cut_steps, grouping_steps
-from privet.schema import Schema, Value
+from privet.schema import Date, Schema, Value, day_text
 from privet.tree import Cut, Test, Tree
 
 #: DuckDB refuses expressions that are nested 1,000 deep. Every test on a path is one level, and so
@@ -22,8 +22,9 @@ def to_sql(model: Tree | Ensemble, *, prefix: str | None = None) -> str:
     """Return an SQL expression for a row's most probable class, or its number.
 
     It is standard SQL and gives what the model gives in DuckDB and PostgreSQL: numbers are compared
-    as double precision, whatever the column's type; NULL, NaN and unknown categories go where the
-    trees send them. The scores of an ensemble are added in the order of its trees.
+    as double precision, whatever the column's type, and dates as dates; NULL, NaN and unknown
+    categories go where the trees send them. The scores of an ensemble are added in the order of its
+    trees.
 
     Parameters
     ----------
@@ -50,8 +51,10 @@ def to_sql(model: Tree | Ensemble, *, prefix: str | None = None) -> str:
     -----
     Columns compared as numbers must be of a type that can be cast to ``DOUBLE PRECISION``; where
     Python reads text that is no number as missing, SQL stops with an error, and PostgreSQL does not
-    cast truth values. Columns compared as text should hold text or whole numbers: engines write
-    other types in ways of their own.
+    cast truth values. Columns compared as dates must be of a type that can be cast to ``DATE``:
+    dates, timestamps, or text of dates; one with a time zone counts as its day in the zone of the
+    session. Columns compared as text should hold text or whole numbers: engines write other types
+    in ways of their own.
 
     An ensemble is a sum as long as it has trees; for more than two classes each class has its own
     sum, which is written twice. DuckDB takes seconds for a sum of 400 trees.
@@ -184,6 +187,15 @@ def _branches(test: Test, schema: Schema, table: str) -> list[tuple[int, str]]:
     the engine: ``BETWEEN ... AND infinity`` fails for it in both cases.
     """
     column = table + _identifier(test.feature)
+    if isinstance(test, Cut) and isinstance(schema.features[test.feature], Date):
+        date = f"CAST({column} AS DATE)"
+        return [
+            *(
+                (child, f"WHEN {date} {_since(sign, edge)} THEN ")
+                for child, sign, edge in cut_steps(test)
+            ),
+            (test.missing, "ELSE "),
+        ]
     if isinstance(test, Cut):
         number = _as_double(column)
         return [
@@ -201,6 +213,11 @@ def _branches(test: Test, schema: Schema, table: str) -> list[tuple[int, str]]:
         *((child, f"WHEN {value} IN ({_listed(members)}) THEN ") for child, members in steps),
         (test.other, "ELSE "),
     ]
+
+
+def _since(sign: str, edge: float) -> str:
+    """Return the rest of a comparison with a day; with the beginning of time, that there is one."""
+    return "IS NOT NULL" if edge == float("-inf") else f"{sign} DATE '{day_text(edge)}'"
 
 
 def _listed(members: Sequence[Value]) -> str:

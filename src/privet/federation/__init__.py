@@ -5,8 +5,11 @@ allowed; a :class:`FederatedTable` puts released answers together, so that a lea
 only sums over parties runs on it unchanged.
 """
 
-from privet.federation.parties import Link, LocalLink, Lost, Party, ProcessLink, Refused
-from privet.federation.table import PROTOCOLS, FederatedCells, FederatedTable
+from privet.federation.cells import FederatedCells
+from privet.federation.links import Link, LocalLink, ProcessLink
+from privet.federation.party import Lost, Party, Refused
+from privet.federation.protocols import PROTOCOLS
+from privet.federation.table import FederatedTable
 
 __all__ = [
     "PROTOCOLS",

@@ -1,8 +1,8 @@
 """What parties and coordinators send each other, as bytes.
 
-The two ends of a line do not trust each other, so bytes that arrive must not be able to do anything
-but become one of a few plain values. :func:`encode` makes bytes of a value, :func:`decode` makes
-the value of bytes. The contract:
+The two ends of a connection do not trust each other, so bytes that arrive must not be able to do
+anything but become one of a few plain values. :func:`encode` makes bytes of a value, :func:`decode`
+makes the value of bytes. The contract:
 
 * **Few types.** None, bool, int, float, str, bytes, Fraction, tuple, list, dict, numpy's int64 and
   float64, arrays of :data:`DTYPES`, and the classes in :data:`CLASSES`. All by exact type, in both
@@ -21,7 +21,7 @@ the value of bytes. The contract:
 
 The grammar; numbers are little-endian, a *count* has four bytes::
 
-    message = "PVW" version value           the version is one byte: 1
+    message = "PVW" version value           the version is one byte: 2
     value   = "N" | "T" | "F"               None, True, False
             | "i" 8 bytes                   int from -2^63 to 2^63 - 1
             | "I" size bytes                any other int; two's complement, as short as can be;
@@ -69,12 +69,12 @@ from numpy.typing import NDArray
 
 from privet.criteria import ClippedEntropy, Entropy, Gini, GiniChords, Max
 from privet.errors import FederationError
-from privet.schema import MAX_BINS, Categorical, Numeric, Schema
+from privet.schema import MAX_BINS, Categorical, Date, Integer, Numeric, Schema
 from privet.tables import Binary, Each, Given, Multiway, Split, Thresholds, View
 
 #: What every message begins with: whose it is, and the version of the format.
-MAGIC = b"PVW\x01"
-#: Bytes of a message. What a choice by secret sums deals is by far the largest.
+MAGIC = b"PVW\x02"
+#: Bytes of a message. The randomness of a secret choice is by far the largest.
 MOST_BYTES = 2**30
 #: How deep values lie in each other.
 MOST_DEPTH = 12
@@ -209,11 +209,15 @@ def _perhaps(check: Check) -> Check:
     return lambda value: value is None or check(value)
 
 
+#: Features that are cut: numbers, whole numbers and days.
+_NUMERIC = (Numeric, Integer, Date)
+
+
 def _are_features(value: Any) -> bool:
     return (
         type(value) is dict
         and set(map(type, value)) <= {str}
-        and set(map(type, value.values())) <= {Numeric, Categorical}
+        and set(map(type, value.values())) <= {*_NUMERIC, Categorical}
     )
 
 
@@ -260,15 +264,18 @@ CLASSES: dict[type, tuple[str, dict[str, Check]]] = {
             "drafted": _a(bool),
         },
     ),
-    Numeric: (
-        "numeric",
-        {
-            "low": _a(float),
-            "high": _a(float),
-            "bins": _a(int),
-            "edges": _perhaps(_tuple_of(float)),
-        },
-    ),
+    **{
+        kind: (
+            kind.kind,
+            {
+                "low": _a(float),
+                "high": _a(float),
+                "bins": _a(int),
+                "edges": _perhaps(_tuple_of(float)),
+            },
+        )
+        for kind in _NUMERIC
+    },
     Categorical: ("categorical", {"values": _values}),
     View: ("view", {"schema": _a(Schema), "cuts": _a(tuple)}),
     Split: ("split", dict.fromkeys(("feature", "children"), _own_check)),
@@ -447,7 +454,7 @@ class _Writer:
         kind = type(value)
         if depth and kind in ENVELOPES:
             raise WireError("questions and answers are not sent within others")
-        if kind is Numeric:
+        if kind in _NUMERIC:
             self.numbers += value.bins
             if self.numbers > MOST_NUMBERS:
                 _too_large()
@@ -687,7 +694,7 @@ class _Reader:
         if kind is None or (depth and kind in ENVELOPES):
             _nonsense()
         values = [self.read(depth + 1) for _ in _FIELDS[kind]]
-        if kind is Numeric:  # which finds its cuts
+        if kind in _NUMERIC:  # which finds its cuts
             bins = values[2]
             if type(bins) is not int or not 1 <= bins <= MAX_BINS:
                 _nonsense()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privet.learners._assembly import as_test
 from privet.privacy.budget import Amount
-from privet.tables import Cells, PrivateTable, Split, View
+from privet.tables import Cells, Split, Table, View
 from privet.tree import Node, Tree
 
 #: Class shares are kept above this part of an even share.
@@ -120,7 +120,7 @@ def _below(split: Split, region: Region) -> list[Region]:
     return [(*region[:feature], part, *region[feature + 1 :]) for part in parts]
 
 
-def means_of(table: PrivateTable, growth: Growth, amount: Amount) -> NDArray[np.float64]:
+def means_of(table: Table, growth: Growth, amount: Amount) -> NDArray[np.float64]:
     """Buy the leaves' complementary sums; return means, as parts of the way between the bounds."""
     middle = table.start_scores((0.5,))
     bought = growth.leaves.noisy_gradients(middle, amount, reach=0.5)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
-from privet.tables import Each, PrivateTable, View
+from privet.tables import Each, Table, View
 
 #: Private quantiles are found by halving so many times.
 QUANTILE_LEVELS = 4
@@ -41,7 +41,7 @@ def most_tests(schema: Schema, grid: int, *, quantiles: bool) -> list[int]:
 
 
 def make_view(
-    table: PrivateTable, grid: int, quantiles: Amount | None, *, halvings: int = HALVINGS
+    table: Table, grid: int, quantiles: Amount | None, *, halvings: int = HALVINGS
 ) -> View:
     """Return the grid's cut points, and private quantiles if an amount is given for all of them."""
     schema = table.schema
@@ -62,14 +62,18 @@ def even_view(schema: Schema, steps: int) -> View:
 
     Fewer, where bounds are too close for that.
     """
-    inner = np.arange(1, steps) / steps
-    cuts: list[tuple[float, ...] | None] = []
-    for feature in schema.features.values():
-        if not isinstance(feature, Numeric):
-            cuts.append(None)
-            continue
-        cuts.append(feature.nearest(feature.low + (feature.high - feature.low) * inner))
+    features = schema.features.values()
+    cuts = [even_cuts(kind, steps) if isinstance(kind, Numeric) else None for kind in features]
     return View(schema, tuple(cuts))
+
+
+def even_cuts(feature: Numeric, steps: int) -> tuple[float, ...]:
+    """Return the ends of so many equal intervals between a number's bounds, as far as they differ.
+
+    Few doubles may lie between bounds that are large and close.
+    """
+    inner = np.arange(1, steps) / steps
+    return feature.nearest(feature.low + (feature.high - feature.low) * inner)
 
 
 def scale_cuts(feature: Numeric, grid: int, halvings: int = HALVINGS) -> tuple[float, ...]:

@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
 from privet.learners._assembly import score_tree
-from privet.learners._starts import start_of_classes, start_of_number
 from privet.learners._views import make_view
-from privet.learners.whole_trees import less
+from privet.learners.budgets import less, start_of_classes, start_of_number
 from privet.privacy.budget import Amount
 from privet.schema import Numeric
-from privet.tables import Branch, Gradients, Leaf, PrivateTable, Split, View, pull_deviation
+from privet.tables import Branch, Gradients, Leaf, Split, Table, View, pull_deviation
 
 #: Part of what is left after the start for the histograms.
-COUNT_SHARE = Fraction(8, 100)
+HISTOGRAM_SHARE = Fraction(8, 100)
 #: Even steps of a numeric feature's range, and halvings towards its lower bound (or zero).
 GRID, HALVINGS = 32, 40
 #: How often every feature is visited.
@@ -40,14 +39,14 @@ LEAST_CURVATURE, MOST_CURVATURE = 0.03, 0.2
 FULL = 4.0
 
 
-def learn(table: PrivateTable, *, amount: Amount) -> Ensemble:
+def learn(table: Table, *, amount: Amount) -> Ensemble:
     """Learn for at most an amount of the table's budget."""
     schema, budget = table.schema, table.ledger.budget
     number = schema.classes is None
     start, amount, _ = (start_of_number if number else start_of_classes)(table, amount)
     features = len(schema.names)
     n_sweeps = min(SWEEPS[budget.accountant], max(MOST_VISITS // features, 3))
-    counting = amount * COUNT_SHARE
+    counting = amount * HISTOGRAM_SHARE
     each = less(amount, counting) / (n_sweeps * features)
     noise = PATH / math.sqrt(n_sweeps) * pull_deviation(schema, budget, each)
     view = make_view(table, GRID, None, halvings=HALVINGS)

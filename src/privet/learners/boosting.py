@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from privet.ensemble import Ensemble
 from privet.learners import regression_trees, whole_trees
 from privet.learners._assembly import leaf_cells, score_tree, without_dead_ends
-from privet.learners._starts import start_of_classes, start_of_number
 from privet.learners._views import QUANTILE_LEVELS, grid_of, make_view, most_tests, n_numeric
-from privet.learners.whole_trees import Block, affordable, less, spread_out
+from privet.learners.budgets import less, start_of_classes, start_of_number
+from privet.learners.whole_trees import Block, affordable, spread_out
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Cells, PrivateTable, Scores, Sketch, View
+from privet.tables import Cells, Scores, Sketch, Table, View
 from privet.tree import Tree
 
 #: Part of a round's budget for its leaves.
@@ -50,7 +50,7 @@ class Plan:
 
 
 def learn_classes(
-    table: PrivateTable,
+    table: Table,
     *,
     amount: Amount,
     n_rows: int | None,
@@ -97,7 +97,7 @@ def learn_classes(
 
 
 def learn_number(
-    table: PrivateTable,
+    table: Table,
     *,
     amount: Amount,
     n_rows: int | None,

@@ -31,11 +31,11 @@ from privet.learners._growth import (
     shares_of,
     trees_of,
 )
-from privet.learners.whole_trees import COUNT_SHARE, less
+from privet.learners.budgets import know_rows, less
 from privet.privacy.budget import Amount
 from privet.privacy.coins import Coins
 from privet.schema import Schema
-from privet.tables import Axis, Cells, PrivateTable, Split, View
+from privet.tables import Axis, Cells, Split, Table, View
 from privet.tree import Tree
 
 #: Up to so many categories all ways to divide them are offered.
@@ -68,16 +68,14 @@ class Options:
 
 
 def learn(
-    table: PrivateTable, *, amount: Amount, n_rows: int | None, options: Options, coins: Coins
+    table: Table, *, amount: Amount, n_rows: int | None, options: Options, coins: Coins
 ) -> Tree | Ensemble:
     """Learn a forest for at most an amount (``published``: for what :func:`published_cost` says).
 
     ``coins`` decide the parts of the table and, tree by tree, all public choices.
     """
-    if None in (options.n_estimators, options.max_depth) and n_rows is None:
-        counting = amount * COUNT_SHARE
-        amount = less(amount, counting)
-        n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
+    if None in (options.n_estimators, options.max_depth):
+        n_rows, amount = know_rows(table, amount, n_rows)
     trees, depth = options.n_estimators, options.max_depth
     if trees is None:
         assert n_rows is not None
@@ -245,9 +243,7 @@ def with_subsets(axis: Axis) -> Axis:
 # Leaves
 
 
-def _leaves(
-    table: PrivateTable, growth: Growth, amount: Amount, options: Options
-) -> NDArray[np.float64]:
+def _leaves(table: Table, growth: Growth, amount: Amount, options: Options) -> NDArray[np.float64]:
     """Buy what the leaves say: class shares, or means as parts of the way between the bounds."""
     if table.schema.classes is None:
         if options.published:

@@ -24,28 +24,30 @@ from numpy.typing import NDArray
 from privet.criteria import Criterion
 from privet.learners._assembly import as_test, class_shares
 from privet.learners._pruning import prune
+from privet.learners._views import even_view
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
 from privet.tables import (
     Cells,
     Given,
     Multiway,
-    PrivateTable,
     Split,
+    Table,
     Thresholds,
     View,
     list_candidates,
 )
 from privet.tree import Node, Tree
 
-#: The public grid of split points: so many equal steps between a number's bounds.
+#: The public grid of split points: so many equal steps between a number's bounds, or fewer where
+#: bounds are too close.
 STEPS = 4096
 
 #: Finds one split per cell; the array says which attributes each cell may use.
 Chooser = Callable[[Cells, NDArray[np.bool_]], list[Split]]
 
 
-def learn_sulq(table: PrivateTable, *, epsilon: Amount, max_depth: int, published: bool) -> Tree:
+def learn_sulq(table: Table, *, epsilon: Amount, max_depth: int, published: bool) -> Tree:
     """Learn by noisy counts of every attribute (Algorithm 1)."""
     view = View.of_bins(table.schema)
     depth = min(max_depth, len(table.schema.names))
@@ -59,7 +61,7 @@ def learn_sulq(table: PrivateTable, *, epsilon: Amount, max_depth: int, publishe
 
 
 def learn_diffpid3(
-    table: PrivateTable, *, epsilon: Amount, max_depth: int, criterion: Criterion, published: bool
+    table: Table, *, epsilon: Amount, max_depth: int, criterion: Criterion, published: bool
 ) -> Tree:
     """Learn by private selections of attributes (Algorithm 2)."""
     view = View.of_bins(table.schema)
@@ -75,7 +77,7 @@ def learn_diffpid3(
 
 
 def learn_diffpc45(
-    table: PrivateTable,
+    table: Table,
     *,
     epsilon: Amount,
     max_depth: int,
@@ -89,7 +91,7 @@ def learn_diffpc45(
         j for j, feature in enumerate(schema.features.values()) if isinstance(feature, Numeric)
     ]
     depth = max_depth if numeric else min(max_depth, len(schema.names))
-    view = _even_view(schema)
+    view = even_view(schema, STEPS)
     candidates = Thresholds(STEPS)
     questions = 2 + len(numeric) * published
     share = epsilon / (questions * depth + 2)
@@ -111,7 +113,7 @@ def learn_diffpc45(
 
 def count_points(schema: Schema) -> int:
     """Return how many splits DiffPC4.5 offers a cell."""
-    return len(list_candidates(Thresholds(STEPS), _even_view(schema)))
+    return len(list_candidates(Thresholds(STEPS), even_view(schema, STEPS)))
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class _Growth:
     be tested again further down.
     """
 
-    table: PrivateTable
+    table: Table
     view: View
     depth: int
     share: Amount
@@ -243,17 +245,3 @@ def _information(rows: NDArray[np.int64], classes: NDArray[np.int64]) -> NDArray
     terms = above * np.log2(above / np.maximum(rows, 1)[:, :, None])
     terms[(classes <= 0) | (rows <= 0)[:, :, None]] = 0.0
     return np.asarray(terms.sum(axis=(1, 2)))
-
-
-def _even_view(schema: Schema) -> View:
-    """Return the view in which every number is divided into :data:`STEPS` equal intervals."""
-    steps = np.arange(1, STEPS) / STEPS
-    return View(
-        schema,
-        tuple(
-            tuple((feature.low + (feature.high - feature.low) * steps).tolist())
-            if isinstance(feature, Numeric)
-            else None
-            for feature in schema.features.values()
-        ),
-    )

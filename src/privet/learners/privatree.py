@@ -23,8 +23,14 @@ from numpy.typing import NDArray
 
 from privet.criteria import Gini
 from privet.learners._assembly import assemble, without_dead_ends, without_needless
-from privet.learners._views import FEW_CODES, grid_of, n_numeric, scale_cuts, two_sides
-from privet.learners.whole_trees import COUNT_SHARE, check_least, less
+from privet.learners._views import FEW_CODES, even_cuts, grid_of, n_numeric, scale_cuts, two_sides
+from privet.learners.budgets import (
+    COUNT_SHARE,
+    ENOUGH_FOR_QUANTILES,
+    check_least,
+    know_rows,
+    less,
+)
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
 from privet.tables import (
@@ -34,17 +40,15 @@ from privet.tables import (
     Leaf,
     Multiway,
     Ordered,
-    PrivateTable,
     Sketch,
     Split,
+    Table,
     View,
 )
 from privet.tree import Tree
 
 #: Bins of the paper, of private quantiles, and of equal widths.
 PAPER_BINS, QUANTILE_BINS, UNIFORM_BINS = 10, 16, 64
-#: Quantiles pay if rows x epsilon per numeric feature is at least this (utility.md, 1.4).
-ENOUGH_FOR_QUANTILES = 1000
 #: Part of a node's budget for the order of its categories, if that is bought.
 ORDER_SHARE = Fraction(1, 3)
 
@@ -79,14 +83,13 @@ class Plan:
     category: Amount
 
 
-def learn(table: PrivateTable, *, amount: Amount, n_rows: int | None, options: Options) -> Tree:
+def learn(table: Table, *, amount: Amount, n_rows: int | None, options: Options) -> Tree:
     """Learn a tree for at most an amount (``published``: for what :func:`published_cost` says)."""
-    least, counting = table.least_amount, amount * COUNT_SHARE
+    least = table.least_amount
     # Labels have half at most, so that nodes have half at least.
-    check_least([counting, amount / (3 * options.max_depth * len(table.schema.names))], least)
-    if n_rows is None:
-        amount = less(amount, counting)
-        n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
+    node = amount / (3 * options.max_depth * len(table.schema.names))
+    check_least([amount * COUNT_SHARE, node], least)
+    n_rows, amount = know_rows(table, amount, n_rows)
     plan = make_plan(table.schema, n_rows, amount, options, least)
     view = _view(table, plan)
     candidates = Binary([two_sides(view, j) for j in range(len(view.sizes))])
@@ -181,18 +184,18 @@ def count_sizes(schema: Schema, options: Options) -> list[tuple[int, int]]:
     return [(len(two_sides(view, j)), size) for j, size in enumerate(view.sizes)]
 
 
-def _view(table: PrivateTable, plan: Plan) -> View:
+def _view(table: Table, plan: Plan) -> View:
     """Return the bins of all features."""
     cuts: list[tuple[float, ...] | None] = []
     for j, feature in enumerate(table.schema.features.values()):
         if not isinstance(feature, Numeric):
             cuts.append(None)
         elif plan.binning == "leaking-quantile":
-            cuts.append(_distinct(table.leaking_quantiles(j, plan.bins), feature))
+            cuts.append(feature.nearest(table.leaking_quantiles(j, plan.bins)))
         elif plan.quantile is not None and plan.binning == "joint-quantile":
-            cuts.append(_distinct(table.joint_quantiles(j, plan.bins, plan.quantile), feature))
+            cuts.append(feature.nearest(table.joint_quantiles(j, plan.bins, plan.quantile)))
         elif plan.quantile is not None:
-            cuts.append(_distinct(table.quantiles(j, plan.bins, plan.quantile), feature))
+            cuts.append(feature.nearest(table.quantiles(j, plan.bins, plan.quantile)))
         else:
             cuts.append(_public_cuts(feature, plan))
     return View(table.schema, tuple(cuts))
@@ -201,13 +204,7 @@ def _view(table: PrivateTable, plan: Plan) -> View:
 def _public_cuts(feature: Numeric, plan: Plan) -> tuple[float, ...]:
     if plan.binning == "scales":
         return scale_cuts(feature, plan.bins)
-    steps = np.arange(1, plan.bins) / plan.bins
-    return feature.nearest(feature.low + (feature.high - feature.low) * steps)
-
-
-def _distinct(points: object, feature: Numeric) -> tuple[float, ...]:
-    found = np.unique(np.asarray(points, dtype=np.float64))
-    return tuple(found[(found > feature.low) & (found < feature.high)].tolist())
+    return even_cuts(feature, plan.bins)
 
 
 def _choose(

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.criteria import SAD, SSE, Criterion
+from privet.criteria import Criterion, make_criterion
 from privet.learners._assembly import without_dead_ends
 from privet.learners._growth import (
     Growth,
@@ -27,20 +27,12 @@ from privet.learners._growth import (
     means_of,
     trees_of,
 )
-from privet.learners._starts import Start, start_of_number
 from privet.learners._views import grid_of, make_view, most_tests, n_numeric, two_sides
-from privet.learners.whole_trees import (
-    COUNT_SHARE,
-    QUANTILE_SHARE,
-    Block,
-    affordable,
-    block_depths,
-    less,
-    spread_out,
-)
+from privet.learners.budgets import Start, know_rows, set_aside_quantiles, start_of_number
+from privet.learners.whole_trees import Block, affordable, block_depths, spread_out
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables import Binary, Branch, Cells, PrivateTable, Sketch, Split, View
+from privet.tables import Binary, Branch, Cells, Sketch, Split, Table, View
 from privet.tree import Tree
 
 CRITERIA = ("linear", "sad", "sse")
@@ -65,7 +57,7 @@ class _Sight:
 
 
 def learn(
-    table: PrivateTable,
+    table: Table,
     *,
     amount: Amount,
     max_depth: int | None,
@@ -77,13 +69,13 @@ def learn(
     if criterion == "linear":
         start = start_of_number(table, amount)
         return learn_from(start, table, max_depth, n_rows, merge=merge)
-    losses: Criterion = SSE() if criterion == "sse" else SAD(TARGET_STEPS)
+    losses = make_criterion(criterion, steps=TARGET_STEPS)
     return _learn_greedily(table, amount, max_depth, n_rows, losses)
 
 
 def learn_from(
     bought: Start,
-    table: PrivateTable,
+    table: Table,
     max_depth: int | None,
     n_rows: int | None,
     *,
@@ -140,16 +132,13 @@ def learn_from(
 
 
 def _learn_greedily(
-    table: PrivateTable,
+    table: Table,
     amount: Amount,
     max_depth: int | None,
     n_rows: int | None,
     criterion: Criterion,
 ) -> Tree:
-    if n_rows is None:
-        counting = amount * COUNT_SHARE
-        amount = less(amount, counting)
-        n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
+    n_rows, amount = know_rows(table, amount, n_rows)
     sight = _look(table, n_rows, amount)
     depth = max_depth or greedy_depth(sight.mass)
     candidates = Binary([two_sides(sight.view, j) for j in range(len(sight.sizes))])
@@ -170,14 +159,12 @@ def greedy_depth(mass: float) -> int:
     return int(np.clip(math.log2(max(min(mass, 2.0**40) / LEVEL_FROM, 2.0)), 2, 9))
 
 
-def _look(table: PrivateTable, rows: int, amount: Amount) -> _Sight:
+def _look(table: Table, rows: int, amount: Amount) -> _Sight:
     """Return the view, with private quantiles where rows x epsilon pays for them."""
     schema: Schema = table.schema
     mass = rows * float(table.ledger.budget.selection_epsilon(amount))
-    numeric, grid, quantiles = n_numeric(schema), grid_of(schema), None
-    if numeric and mass / numeric >= 1000:
-        quantiles = amount * QUANTILE_SHARE
-        amount = less(amount, quantiles)
+    grid = grid_of(schema)
+    quantiles, amount = set_aside_quantiles(amount, mass, n_numeric(schema))
     sizes = most_tests(schema, grid, quantiles=quantiles is not None)
     return _Sight(make_view(table, grid, quantiles), amount, mass, sizes)
 

@@ -29,7 +29,7 @@ from privet.learners._assembly import (
     without_needless,
 )
 from privet.learners._views import even_view
-from privet.learners.whole_trees import COUNT_SHARE, check_least, less
+from privet.learners.budgets import COUNT_SHARE, check_least, count_rows, less
 from privet.privacy.budget import Amount
 from privet.schema import Schema
 from privet.tables import (
@@ -38,9 +38,9 @@ from privet.tables import (
     Cells,
     Each,
     Leaf,
-    PrivateTable,
     Sketch,
     Split,
+    Table,
     View,
     gains_of,
     list_candidates,
@@ -99,7 +99,7 @@ class Asked:
     children: tuple[Asked, ...] = field(default=())
 
 
-def learn(table: PrivateTable, *, n_rows: int | None, options: Options) -> Tree:
+def learn(table: Table, *, n_rows: int | None, options: Options) -> Tree:
     """Learn a tree for what is left of a table's budget."""
     amount, view = table.ledger.left, make_view(table.schema, options.thresholds)
     candidates, least = make_candidates(view, missing=True), table.least_amount
@@ -109,7 +109,7 @@ def learn(table: PrivateTable, *, n_rows: int | None, options: Options) -> Tree:
     gains = [level.gain for level in make_levels(rest, 1, options, least)]
     check_least([rest * options.leaf_fraction, *gains, *[counting] * counted], least)
     if counted:
-        n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
+        n_rows = count_rows(table, counting)
     rows = n_rows or 1
     levels = make_levels(rest, rows, options, least)
     root = grow(table.root(view), candidates, view, levels, rows, options)
@@ -122,7 +122,7 @@ def counts_rows(n_rows: int | None, options: Options) -> bool:
     return n_rows is None and (options.max_depth is None or options.min_weight is not None)
 
 
-def learn_published(table: PrivateTable, *, amount: Amount, n_rows: int, options: Options) -> Tree:
+def learn_published(table: Table, *, amount: Amount, n_rows: int, options: Options) -> Tree:
     """Learn a tree with the noise that the paper counts as an amount."""
     view = make_view(table.schema, options.thresholds)
     candidates = make_candidates(view, missing=False)
@@ -350,15 +350,13 @@ def _sides(view: View, feature: int, *, missing: bool) -> NDArray[np.bool_] | Ea
     return np.asarray(codes[None, :] > cuts[:, None])
 
 
-def _leaves(root: Asked, table: PrivateTable, view: View, options: Options) -> Cells:
+def _leaves(root: Asked, table: Table, view: View, options: Options) -> Cells:
     """Return the leaves of the tree that best-first takes, from the left."""
     taken = set(best_first(root, options.max_nodes))
     return leaf_cells(table.root(view), _sketch(root, taken, iter(())), view)
 
 
-def _tree(
-    root: Asked, labels: list[int], table: PrivateTable, view: View, options: Options
-) -> Tree:
+def _tree(root: Asked, labels: list[int], table: Table, view: View, options: Options) -> Tree:
     """Return the tree that best-first takes, its leaves labelled from the left."""
     sketch = _sketch(root, set(best_first(root, options.max_nodes)), iter(labels))
     closed = without_dead_ends(sketch, tuple(frozenset(range(size)) for size in view.sizes))

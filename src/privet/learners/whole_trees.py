@@ -10,24 +10,19 @@ alone: the schema, epsilon, and the number of rows, which is declared or paid fo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from privet.errors import BudgetError
 from privet.learners._assembly import assemble, without_dead_ends
 from privet.learners._views import grid_of, make_view, most_tests, n_numeric
+from privet.learners.budgets import know_rows, less, set_aside_quantiles
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Branch, Cells, PrivateTable, Sketch, check_sizes
+from privet.tables import Branch, Cells, Sketch, Table, check_sizes
 from privet.tree import Tree
 
-#: Part of the budget for counting the rows, if their number is not declared.
-COUNT_SHARE = Fraction(1, 50)
-#: Part of the budget for private quantiles, where rows x epsilon pays for them.
-QUANTILE_SHARE = Fraction(1, 10)
 #: Work that a block may cost (increments and sums), about a second; a full block of depth 3 may
 #: cost more, because merging makes most of them several times cheaper than this count.
 AFFORDABLE = 4e8
@@ -70,7 +65,7 @@ def check_schema(schema: Schema) -> None:
 
 
 def learn(
-    table: PrivateTable,
+    table: Table,
     *,
     amount: Amount,
     max_depth: int | None,
@@ -80,10 +75,7 @@ def learn(
 ) -> Tree:
     """Learn a tree for at most an amount of the table's budget."""
     budget = table.ledger.budget
-    if n_rows is None:
-        counting = amount * COUNT_SHARE
-        amount = less(amount, counting)
-        n_rows = max(1, int(table.root().noisy_counts(counting)[0]))
+    n_rows, amount = know_rows(table, amount, n_rows)
     plan = make_plan(table.schema, n_rows, amount, max_depth, probability_share, budget)
     view = make_view(table, plan.grid, plan.quantiles)
     cells = table.root(view)
@@ -146,10 +138,8 @@ def make_plan(
         amount = less(amount, leaves)
     mass = n_rows * float(budget.selection_epsilon(amount))
     numeric, grid = n_numeric(schema), grid_of(schema)
-    quantiles = None
-    if numeric and mass / numeric >= 1000:
-        quantiles = amount * QUANTILE_SHARE
-        amount = less(amount, quantiles)
+    quantiles, amount = set_aside_quantiles(amount, mass, numeric)
+    if quantiles is not None:
         grid //= 2
     sizes = most_tests(schema, grid, quantiles=quantiles is not None)
     classes = len(schema.classes or ())
@@ -206,20 +196,6 @@ def block_shares(depths: tuple[int, ...]) -> tuple[Fraction, ...]:
     if depths == (3, 3):
         return (Fraction(35, 100), Fraction(65, 100))
     return (Fraction(1, len(depths)),) * len(depths)
-
-
-def less(amount: Amount, part: Amount) -> Amount:
-    """Return what is left of an amount; an infinite one stays infinite."""
-    return amount if amount == math.inf else amount - part
-
-
-def check_least(amounts: Iterable[Amount], least: Amount) -> None:
-    """Raise, before anything is spent, if a table cannot answer for as little as that."""
-    if min(amounts) < least:
-        raise BudgetError(
-            "the budget is too small to share its noise among parties: a question of this tree "
-            f"would have less than {float(least):g}; give a larger epsilon or a smaller max_depth"
-        )
 
 
 def affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: float) -> Block:

@@ -11,13 +11,12 @@ from fractions import Fraction
 
 from privet.criteria import HALVINGS, MAX_ROWS, Gini, GiniChords
 from privet.errors import PrivetError
+from privet.federation.mpc import MOST_OPTIONS, check_range
 from privet.learners import topdown
 from privet.privacy import (
-    MOST_OPTIONS,
     SMALLEST_RATE,
     LaplaceShare,
     NoisyMaxShare,
-    check_range,
     exact,
 )
 from privet.schema import Schema
@@ -85,10 +84,10 @@ def refusal(shares: Shares, candidates: int, classes: int, honest: int) -> str |
     if candidates > MOST_OPTIONS:
         return f"parties choose among {MOST_OPTIONS} options at most"
     try:
-        lines = GiniChords(classes, HALVINGS[0])
-        check_range(lines.spread * MAX_ROWS, candidates)
+        criterion = GiniChords(classes, HALVINGS[0])
+        check_range(criterion.spread * MAX_ROWS, candidates)
         for choice, gain in zip(shares.choices, shares.gains, strict=True):
-            NoisyMaxShare(lines.spread, choice, honest)
+            NoisyMaxShare(criterion.spread, choice, honest)
             LaplaceShare(1, gain, honest)
         NoisyMaxShare(1, shares.labels, honest)
     except PrivetError as error:

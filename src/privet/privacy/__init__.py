@@ -1,17 +1,5 @@
 """Noise, mechanisms, budgets and books. Knows nothing of tables or trees."""
 
-from privet.privacy.blind_choice import (
-    MOST_OPTIONS,
-    Ballot,
-    Shape,
-    Terms,
-    check_range,
-    deal,
-    has_room,
-    never,
-    openings,
-    winners,
-)
 from privet.privacy.budget import (
     ADJACENCY,
     REPLACE_ONE_FACTOR,
@@ -56,7 +44,6 @@ from privet.privacy.quantiles import (
     grid_counts,
     private_quantiles,
 )
-from privet.privacy.secure_sum import Seat, check_cryptography, fingerprint, open_sum
 from privet.privacy.store import Books, Draw, LedgerStore, Reservation
 from privet.privacy.versions import read_entry
 from privet.privacy.words import mechanism_words, place_words, question_words
@@ -64,12 +51,10 @@ from privet.privacy.words import mechanism_words, place_words, question_words
 __all__ = [
     "ADJACENCY",
     "EXPONENTIAL_KINDS",
-    "MOST_OPTIONS",
     "REPLACE_ONE_FACTOR",
     "SEEDED",
     "SMALLEST_RATE",
     "Asked",
-    "Ballot",
     "Books",
     "Budget",
     "Coins",
@@ -97,34 +82,22 @@ __all__ = [
     "ReportNoisyMax",
     "Reservation",
     "Scopes",
-    "Seat",
     "SecureNoise",
     "SeededNoise",
-    "Shape",
-    "Terms",
     "TopOf",
     "WholeTree",
     "as_float",
-    "check_cryptography",
-    "check_range",
-    "deal",
     "draw_polya",
     "draw_shares",
     "exact",
-    "fingerprint",
     "grid_counts",
-    "has_room",
     "mechanism_words",
-    "never",
     "noise_for",
     "noise_of",
-    "open_sum",
-    "openings",
     "place_words",
     "private_quantiles",
     "question_words",
     "read_entry",
     "spread_of",
-    "winners",
     "zcdp_epsilon",
 ]

@@ -9,6 +9,9 @@ the two add up as well:
 
 The table's total is the root's cost, computed exactly and kept in two accountants, pure epsilon and
 zCDP. A charge is refused *before* anything is computed if the total would exceed the budget.
+
+A *subledger* keeps the books of one fit within the table's: to the table it is one more division of
+the whole, with one part. So what fits cost adds up, and a charge must be within both budgets.
 """
 
 from __future__ import annotations
@@ -42,10 +45,12 @@ class _Mechanism(Protocol):
 class _Group:
     """Scopes that came out of one division (of several parents at once)."""
 
-    __slots__ = ("cost", "parent", "parents", "peak")
+    __slots__ = ("cost", "parent", "parents", "peak", "root")
 
-    def __init__(self, parent: _Group | None, parents: list[int]) -> None:
+    def __init__(self, parent: _Group | None, parents: list[int], *, of_ledger: bool) -> None:
         self.parent = parent
+        # The first group of the ledger that this one belongs to.
+        self.root: _Group = self if parent is None or of_ledger else parent.root
         self.parents = parents
         # Per accountant: the cost of every scope, and the dearest part of every parent.
         size = len(parents)
@@ -66,12 +71,6 @@ class Scopes:
     def __len__(self) -> int:
         return len(self._index)
 
-    def _is_of(self, root: _Group) -> bool:
-        group = self._group
-        while group.parent is not None:
-            group = group.parent
-        return group is root
-
     def take(self, chosen: NDArray[Any]) -> Scopes:
         """Return some of the scopes, by mask or by position, none of them twice. Free."""
         index = self._index[chosen]
@@ -88,7 +87,7 @@ class Scopes:
         if np.any(parents < 0):
             raise BudgetError("every part needs a scope that it is a part of")
         origin = self._index[parents].tolist()
-        return Scopes(_Group(self._group, origin), np.arange(len(origin)))
+        return Scopes(_Group(self._group, origin, of_ledger=False), np.arange(len(origin)))
 
 
 class Ledger:
@@ -116,7 +115,44 @@ class Ledger:
         self._entries: list[Entry] = []
         self._lock = threading.Lock()
         self._closed = False
-        self._root = _Group(None, [0])
+        self._root = _Group(None, [0], of_ledger=True)
+        #: The ledgers that a charge is written to, this one first.
+        self._chain: tuple[Ledger, ...] = (self,)
+
+    def subledger(self, budget: Budget) -> Ledger:
+        """Return books for a part of what is left, such as one fit's.
+
+        Whatever is charged there is charged here as well. Several of them may be open; one that
+        finds less left than it was opened for is refused then.
+
+        Raises
+        ------
+        BudgetError
+            If the budget has a delta or a rho, and this one is pure.
+        BudgetExceeded
+            If less is left than the budget may cost here. Nothing is written down.
+        """
+        needed = budget.limit
+        if budget.accountant != self.budget.accountant:
+            if self.budget.accountant == "pure":
+                raise BudgetError(
+                    f"this table has a pure budget ({self.budget}): ask for an epsilon without "
+                    "delta, or make the table with a Budget that has a delta or a rho"
+                )
+            needed = Cost.pure(budget.limit).rho
+        if not needed <= self.left or self._closed:
+            left = readable(Fraction(0) if self._closed else self.left, self.budget)
+            raise BudgetExceeded(
+                f"this may cost {readable(needed, self.budget)}, and the table's budget "
+                f"({self.budget}) has less left: {left}. Nothing was computed and nothing was "
+                "spent",
+                left=left,
+            )
+        found = Ledger(budget)
+        found._root = _Group(self._root, [0], of_ledger=True)
+        found._lock = self._lock
+        found._chain = (found, *self._chain)
+        return found
 
     @property
     def root(self) -> Scopes:
@@ -187,32 +223,35 @@ class Ledger:
             for amount in (entry.cost.epsilon, entry.cost.rho):
                 if not amount >= 0 or (isinstance(amount, float) and amount != math.inf):
                     raise BudgetError("a cost must be an exact amount, and not negative")
-        if not scopes._is_of(self._root):
+        if scopes._group.root is not self._root:
             raise BudgetError("these cells belong to another ledger")
         index = scopes._index.tolist()
         if len(set(index)) < len(index):
             raise BudgetError("the same cell is asked twice in one question")
         with self._lock:
-            if self._closed:
+            if any(ledger._closed for ledger in self._chain):
                 raise BudgetExceeded(
                     "the books of this table are closed: its fit is finished", left="nothing"
                 )
-            changed_epsilon, epsilon = _raise_costs(
+            changed_epsilon = _raise_costs(
                 scopes._group, index, [cost.epsilon for cost in costs], book=0
             )
-            changed_rho, rho = _raise_costs(
-                scopes._group, index, [cost.rho for cost in costs], book=1
-            )
-            asked = self.budget.amount(Cost(epsilon, rho))
-            if not asked <= self.budget.limit:
-                left = readable(self.left, self.budget)
-                raise BudgetExceeded(
-                    f"the question {question_words(question)!r} would bring the total above the "
-                    f"budget ({self.budget}); left: {left}. Nothing was computed and nothing was "
-                    "spent",
-                    left=left,
+            changed_rho = _raise_costs(scopes._group, index, [cost.rho for cost in costs], book=1)
+            for ledger in self._chain:
+                total = Cost(
+                    _new_total(ledger._root.cost[0], changed_epsilon),
+                    _new_total(ledger._root.cost[1], changed_rho),
                 )
-            self._entries += entries
+                if not ledger.budget.amount(total) <= ledger.budget.limit:
+                    left = readable(ledger.left, ledger.budget)
+                    raise BudgetExceeded(
+                        f"the question {question_words(question)!r} would bring the total above "
+                        f"the budget ({ledger.budget}); left: {left}. Nothing was computed and "
+                        "nothing was spent",
+                        left=left,
+                    )
+            for ledger in self._chain:
+                ledger._entries += entries
             # From the root down: whatever interrupts this leaves the books too high, not too low.
             for values, changed in reversed(changed_epsilon + changed_rho):
                 for i, value in changed.items():
@@ -224,8 +263,8 @@ _Update = tuple[list[Amount], dict[int, Amount]]
 
 def _raise_costs(
     group: _Group, index: list[int], amounts: list[Amount], book: int
-) -> tuple[list[_Update], Amount]:
-    """Return what a charge would change, from its scopes up to the root, and the new total."""
+) -> list[_Update]:
+    """Return what a charge would change, from its scopes up to the table's root."""
     updates: list[_Update] = []
     while True:
         costs = group.cost[book]
@@ -239,7 +278,7 @@ def _raise_costs(
             raised[i] = sums[pair]
         updates.append((costs, raised))
         if group.parent is None:
-            return updates, raised.get(0, costs[0])
+            return updates
         peaks = group.peak[book]
         higher: dict[int, Amount] = {}
         exceeds: dict[tuple[int, int], bool] = {}
@@ -263,6 +302,11 @@ def _raise_costs(
                 differences[pair] = value - peaks[parent]
             amounts.append(differences[pair])
         group = group.parent
+
+
+def _new_total(costs: list[Amount], updates: list[_Update]) -> Amount:
+    """Return what the one scope of a root would cost after a charge."""
+    return next((new.get(0, costs[0]) for values, new in updates if values is costs), costs[0])
 
 
 def readable(amount: Amount, budget: Budget) -> str:

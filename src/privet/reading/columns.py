@@ -1,7 +1,8 @@
 """Columns of any table, read by the rules of the schema, one record at a time.
 
 pandas, polars and pyarrow tables, numpy arrays and Python lists come in; numbers (missing ones as
-NaN) and positions in a public list of values come out. The law that every reader here keeps:
+NaN), dates as numbers of days, and positions in a public list of values come out. The law that
+every reader here keeps:
 
     reading the rows D and the rows R together gives what reading D gives, followed by what
     reading R gives; and no exception, warning, type or message depends on a row.
@@ -40,8 +41,9 @@ _BLOCK = 65_536
 class Column(ABC):
     """One column of a table. :func:`column_of` makes it."""
 
-    #: Whether its declared type is text; False where none is declared.
-    is_text = False
+    #: What its declared type is of: "text", "numbers", "whole numbers" or "dates"; "" where none is
+    #: declared.
+    holds: str = ""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -49,6 +51,10 @@ class Column(ABC):
     @abstractmethod
     def numbers(self) -> NDArray[np.float64]:
         """Return the values as 64-bit floats; what is missing or no number is NaN."""
+
+    @abstractmethod
+    def days(self) -> NDArray[np.float64]:
+        """Return the values as days since 1970-01-01; what is missing or no date is NaN."""
 
     @abstractmethod
     def texts(self) -> tuple[list[str | None], NDArray[np.intp] | None]:
@@ -78,6 +84,7 @@ class Numbers(Column):
     """An array of numbers."""
 
     array: NDArray[Any]
+    holds: str = "numbers"
 
     def __len__(self) -> int:
         return len(self.array)
@@ -86,6 +93,10 @@ class Numbers(Column):
         """See :class:`Column`."""
         with np.errstate(all="ignore"):  # a longer float may be too large, a NaN may signal
             return np.asarray(self.array, dtype=np.float64)
+
+    def days(self) -> NDArray[np.float64]:
+        """See :class:`Column`: no number is a date."""
+        return np.full(len(self), np.nan)
 
     def texts(self) -> tuple[list[str | None], NDArray[np.intp] | None]:
         """See :class:`Column`."""
@@ -103,7 +114,7 @@ class Items(Column):
     """Python objects of no declared type."""
 
     objects: Sequence[Any]
-    is_text: bool = False
+    holds: str = ""
 
     def __len__(self) -> int:
         return len(self.objects)
@@ -111,6 +122,10 @@ class Items(Column):
     def numbers(self) -> NDArray[np.float64]:
         """See :class:`Column`."""
         return one.numbers(self.objects)
+
+    def days(self) -> NDArray[np.float64]:
+        """See :class:`Column`."""
+        return one.days(self.objects)
 
     def texts(self) -> tuple[list[str | None], NDArray[np.intp] | None]:
         """See :class:`Column`."""
@@ -122,6 +137,42 @@ class Items(Column):
 
 
 @dataclass(frozen=True, eq=False)
+class Days(Column):
+    """Dates, or times that count as their dates, of a declared type: neither numbers nor text."""
+
+    array: NDArray[np.float64]
+    name: str
+    kind: object
+    holds: str = "dates"
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def numbers(self) -> NDArray[np.float64]:
+        """Refuse, by the declared type."""
+        raise self._refusal()
+
+    def days(self) -> NDArray[np.float64]:
+        """See :class:`Column`."""
+        return self.array
+
+    def texts(self) -> tuple[list[str | None], NDArray[np.intp] | None]:
+        """Refuse, by the declared type."""
+        raise self._refusal()
+
+    def items(self) -> list[Any]:
+        """See :class:`Column`: days since 1970-01-01."""
+        found: list[Any] = self.array.tolist()
+        return found
+
+    def _refusal(self) -> ColumnTypeError:
+        return ColumnTypeError(
+            f"column {quoted(self.name)} has type {self.kind}, which can be read neither as "
+            "numbers nor as categories: make it a Date in the schema, or convert it first"
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Coded(Column):
     """Values in a list, and which of them each record has; -1: none."""
 
@@ -129,9 +180,9 @@ class Coded(Column):
     which: NDArray[np.intp]
 
     @property
-    def is_text(self) -> bool:  # type: ignore[override]
+    def holds(self) -> str:  # type: ignore[override]
         """See :class:`Column`."""
-        return self.known.is_text
+        return self.known.holds
 
     def __len__(self) -> int:
         return len(self.which)
@@ -139,6 +190,10 @@ class Coded(Column):
     def numbers(self) -> NDArray[np.float64]:
         """See :class:`Column`."""
         return np.append(self.known.numbers(), np.nan)[self.which]
+
+    def days(self) -> NDArray[np.float64]:
+        """See :class:`Column`."""
+        return np.append(self.known.days(), np.nan)[self.which]
 
     def texts(self) -> tuple[list[str | None], NDArray[np.intp] | None]:
         """See :class:`Column`."""
@@ -158,7 +213,7 @@ class Joined(Column):
     """Columns one below the other: the chunks of a chunked array."""
 
     parts: Sequence[Column]
-    is_text: bool = False
+    holds: str = ""
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
@@ -166,6 +221,10 @@ class Joined(Column):
     def numbers(self) -> NDArray[np.float64]:
         """See :class:`Column`."""
         return np.concatenate([np.zeros(0), *(part.numbers() for part in self.parts)])
+
+    def days(self) -> NDArray[np.float64]:
+        """See :class:`Column`."""
+        return np.concatenate([np.zeros(0), *(part.days() for part in self.parts)])
 
     def texts(self) -> tuple[list[str | None], NDArray[np.intp] | None]:
         """See :class:`Column`."""
@@ -233,6 +292,8 @@ def _array(values: Any, name: str) -> NDArray[Any]:
         if values.dtype.kind in "biuf":
             with np.errstate(all="ignore"):
                 return np.ma.filled(values.astype(np.float64), np.nan)
+        if values.dtype.kind == "M":
+            return np.ma.filled(values, np.datetime64("NaT"))
         values = np.ma.filled(values.astype(object), None)
     try:
         array = np.asarray(values)
@@ -248,11 +309,13 @@ def _of_array(array: NDArray[Any], name: str) -> Column:
     if kind == "b":
         return _truths(array)
     if kind in "iuf":
-        return Numbers(array)
+        return Numbers(array, "numbers" if kind == "f" else "whole numbers")
+    if kind == "M":
+        return Days(one.days_of_times(array), name, array.dtype)
     if kind == "U":
-        return Items(_unicode(array), is_text=True)
+        return Items(_unicode(array), "text")
     if kind in "OST":
-        return Items(array.tolist(), is_text=kind in "ST")
+        return Items(array.tolist(), "text" if kind in "ST" else "")
     if kind == "c":
         raise DataError(f"Complex data not supported: {name} must hold real numbers or text")
     raise _unreadable(name, array.dtype)
@@ -293,7 +356,8 @@ def _of_series(series: nw.Series[Any], name: str) -> Column:
             truths = native.to_numpy(dtype=np.float64, na_value=np.nan)
             return _truths(np.nan_to_num(truths, nan=-1))
         if kind.is_float() or kind.is_integer():
-            return Numbers(native.to_numpy(dtype=np.float64, na_value=np.nan))
+            numbers = native.to_numpy(dtype=np.float64, na_value=np.nan)
+            return Numbers(numbers, "whole numbers" if kind.is_integer() else "numbers")
     if kind in (nw.Object, nw.Unknown):
         return Items(series.to_list())
     try:
@@ -303,7 +367,7 @@ def _of_series(series: nw.Series[Any], name: str) -> Column:
     if arrow is not None:
         return _of_arrow(arrow, name)
     if kind in (nw.String, nw.Categorical) or isinstance(kind, nw.Enum):
-        return Items(series.to_list(), is_text=True)
+        return Items(series.to_list(), "text")
     if kind.is_numeric() or kind == nw.Boolean:
         return Items(series.to_list())
     raise _unreadable(name, kind)
@@ -314,37 +378,72 @@ def _of_arrow(array: pa.Array | pa.ChunkedArray, name: str) -> Column:
     kind = array.type
     if isinstance(array, pa.ChunkedArray):
         known = _of_arrow(pa.nulls(0, kind), name)
-        return Joined([_of_arrow(chunk, name) for chunk in array.chunks], is_text=known.is_text)
+        return Joined([known, *(_of_arrow(chunk, name) for chunk in array.chunks)], known.holds)
     if pa.types.is_dictionary(kind):
         return Coded(_of_arrow(array.dictionary, name), _indices(array))
     if pa.types.is_boolean(kind):
         return _truths(array.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         numbers = pc.cast(array, pa.float64(), safe=False).fill_null(np.nan)
-        return Numbers(numbers.to_numpy(zero_copy_only=False))
-    if pa.types.is_null(kind):
-        return Numbers(np.full(len(array), np.nan))
+        holds = "whole numbers" if pa.types.is_integer(kind) else "numbers"
+        return Numbers(numbers.to_numpy(zero_copy_only=False), holds)
+    if pa.types.is_null(kind):  # of no type, and without a value
+        return Coded(Items([]), np.full(len(array), -1))
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return Days(_arrow_days(array, name), name, kind)
     if pa.types.is_decimal(kind):
         return Items(array.to_pylist())
-    for is_kind, as_bytes, is_text in _TEXTS:
+    for is_kind, as_bytes, holds in _TEXTS:
         if is_kind(kind):
             # By bytes: a file may hold text that is no UTF-8, and one such text must not make
             # all others unreadable.
             coded = array.cast(as_bytes).dictionary_encode()
             texts = [item.decode("utf-8", "replace") for item in coded.dictionary.to_pylist()]
-            return Coded(Items(texts, is_text=is_text), _indices(coded))
+            return Coded(Items(texts, holds), _indices(coded))
     raise _unreadable(name, kind)
 
 
-#: Types of pyarrow that hold text: as which bytes they are read, and whether they say so.
+def _arrow_days(array: pa.Array, name: str) -> NDArray[np.float64]:
+    """Return dates and times as days; a time of a zone counts as its calendar day in that zone."""
+    kind = array.type
+    ticks = array.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64()).fill_null(0)
+    whole = ticks.to_numpy(zero_copy_only=False).astype(np.int64)
+    if pa.types.is_date32(kind):
+        found = whole
+    elif pa.types.is_date64(kind):
+        found = whole // 86_400_000
+    elif kind.tz is None:
+        found = whole // (86_400 * _TICKS[kind.unit])
+    else:
+        found = _zone_days(whole // _TICKS[kind.unit], kind, name)
+    missing = array.is_null().to_numpy(zero_copy_only=False)
+    return np.where(missing, np.nan, found.astype(np.float64))
+
+
+#: How many ticks of pyarrow's units of time are a second.
+_TICKS = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}
+
+
+def _zone_days(seconds: NDArray[np.int64], kind: pa.TimestampType, name: str) -> NDArray[np.int64]:
+    """Return the days on which seconds since 1970-01-01 in UTC lie in a zone."""
+    # Far beyond the years that a schema has, no calendar reaches.
+    near = np.clip(seconds, -(10**11), 3 * 10**11)
+    try:  # with one more: whether the zone is known must not depend on whether there are rows
+        local = pc.local_timestamp(pa.array(np.append(near, 0), pa.timestamp("s", kind.tz)))
+    except Exception:
+        raise _unreadable(name, kind) from None
+    return np.asarray(local.cast(pa.int64()).to_numpy()[:-1] // 86_400)
+
+
+#: Types of pyarrow that hold text: as which bytes they are read, and what they say to hold.
 _TEXTS = (
-    (pa.types.is_string, pa.binary(), True),
-    (pa.types.is_large_string, pa.large_binary(), True),
-    (pa.types.is_string_view, pa.binary_view(), True),
-    (pa.types.is_binary, pa.binary(), False),
-    (pa.types.is_large_binary, pa.large_binary(), False),
-    (pa.types.is_binary_view, pa.binary_view(), False),
-    (pa.types.is_fixed_size_binary, pa.binary(), False),
+    (pa.types.is_string, pa.binary(), "text"),
+    (pa.types.is_large_string, pa.large_binary(), "text"),
+    (pa.types.is_string_view, pa.binary_view(), "text"),
+    (pa.types.is_binary, pa.binary(), ""),
+    (pa.types.is_large_binary, pa.large_binary(), ""),
+    (pa.types.is_binary_view, pa.binary_view(), ""),
+    (pa.types.is_fixed_size_binary, pa.binary(), ""),
 )
 
 
@@ -381,7 +480,10 @@ class Columns:
     named : bool
         Whether the columns have names of their own (a dataframe, not an array or a list).
     matrix : array or None
-        The whole table as one array of real numbers, if it came as one.
+        The whole table as one array of real numbers, if it came as one and none of its columns are
+        dates by the schema.
+    dates : frozenset of str
+        The columns that are dates by the schema.
     """
 
     def __init__(
@@ -389,12 +491,14 @@ class Columns:
         names: Sequence[str],
         rows: int,
         source: nw.DataFrame[Any] | NDArray[Any] | list[Sequence[Any]],
+        dates: frozenset[str] = frozenset(),
     ) -> None:
         self.names = tuple(names)
         self.named = isinstance(source, nw.DataFrame)
         self._rows = rows
         self._source = source
-        is_numbers = isinstance(source, np.ndarray) and source.dtype.kind in "fiub"
+        self.dates = dates
+        is_numbers = isinstance(source, np.ndarray) and source.dtype.kind in "fiub" and not dates
         self.matrix: NDArray[Any] | None = source if is_numbers else None  # type: ignore[assignment]
 
     @classmethod
@@ -408,7 +512,9 @@ class Columns:
         if isinstance(table, Columns):
             return table if schema is None else table._renamed(schema)
         if _is_list(table):
-            return cls._of_rows(table, None if schema is None else schema.names)
+            if schema is None:
+                return cls._of_rows(table, None)
+            return cls._of_rows(table, schema.names, schema.dates)
         frame = _frame(table)
         if frame is not None:
             found = cls([str(name) for name in frame.columns], len(frame), frame)
@@ -418,7 +524,12 @@ class Columns:
         return found if schema is None else found._renamed(schema)
 
     @classmethod
-    def _of_rows(cls, table: Sequence[Any], names: Sequence[str] | None) -> Columns:
+    def _of_rows(
+        cls,
+        table: Sequence[Any],
+        names: Sequence[str] | None,
+        dates: frozenset[str] = frozenset(),
+    ) -> Columns:
         """Open a list of rows; without names, as many columns are taken as the longest has."""
         rows = [_row(item, names) for item in table]
         width = max(map(len, rows), default=0) if names is None else len(names)
@@ -429,13 +540,14 @@ class Columns:
         if rows and set(map(type, rows)) == {np.ndarray}:
             kinds = {(row.dtype, row.shape) for row in rows}  # type: ignore[attr-defined]
             if len(kinds) == 1 and len(rows[0]) == width and rows[0].dtype.kind in "fiu":  # type: ignore[attr-defined]
-                return cls(names, len(rows), np.stack(rows))  # the same values, but faster
+                return cls(names, len(rows), np.stack(rows), dates)  # the same values, but faster
         blank = [None] * width
         found = [_items(row) if len(row) == width else blank for row in rows]
         if set(map(type, chain.from_iterable(found))) <= {float, int}:
             with suppress(OverflowError):  # the same values, but faster
-                return cls(names, len(found), np.array(found, dtype=np.float64).reshape(-1, width))
-        return cls(names, len(found), found)
+                array = np.array(found, dtype=np.float64).reshape(-1, width)
+                return cls(names, len(found), array, dates)
+        return cls(names, len(found), found, dates)
 
     def fits(self) -> bool:
         """Tell whether any row of a list has a value for every column."""
@@ -452,21 +564,21 @@ class Columns:
                     f"the data have no column {quoted(missing[0])}, which the schema lists"
                     + (f" ({len(missing)} columns are missing)" if len(missing) > 1 else "")
                 )
-            return self
+            return Columns(self.names, self._rows, self._source, schema.dates)
         if isinstance(self._source, list):
-            return Columns._of_rows(self._source, schema.names)
+            return Columns._of_rows(self._source, schema.names, schema.dates)
         if len(self.names) != len(schema.names):
             raise DataError(
                 f"the array has {len(self.names)} columns, but the schema lists "
                 f"{len(schema.names)} features; array columns are taken in the schema's order"
             )
-        return Columns(schema.names, self._rows, self._source)
+        return Columns(schema.names, self._rows, self._source, schema.dates)
 
     def without_rows(self) -> Columns:
         """Return the same columns with no rows: their declared types, and nothing else."""
         source = self._source
         rest = source.head(0) if isinstance(source, nw.DataFrame) else source[:0]
-        return Columns(self.names, 0, rest)
+        return Columns(self.names, 0, rest, self.dates)
 
     def __len__(self) -> int:
         return self._rows
@@ -481,8 +593,12 @@ class Columns:
         return _of_array(np.asarray(self._source[:, place]), name)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return a column as 64-bit floats; what is missing or no number is NaN."""
-        return self.column(name).numbers()
+        """Return a column as 64-bit floats; what is missing or no number is NaN.
+
+        Dates come as days since 1970-01-01.
+        """
+        column = self.column(name)
+        return column.days() if name in self.dates else column.numbers()
 
     def codes(self, name: str, values: Sequence[Value]) -> NDArray[np.intp]:
         """Return positions in a list of values; what is not in it gets ``len(values)``."""
@@ -550,7 +666,12 @@ def _row(item: Any, names: Sequence[str] | None) -> Sequence[Any]:
 
 
 def _items(row: Any) -> Sequence[Any]:
-    found: Sequence[Any] = row.tolist() if isinstance(row, np.ndarray) else row
+    if not isinstance(row, np.ndarray):
+        found: Sequence[Any] = row
+    elif row.dtype.kind == "M":  # numpy's times would become whole numbers
+        found = list(row)
+    else:
+        found = row.tolist()
     return found
 
 
@@ -561,12 +682,32 @@ def check_types(columns: Columns, target: Column, schema: Schema) -> None:
     """
     types = columns.without_rows()
     for name in schema.names:
-        _warn_of_text(types.column(name), name, of_numbers=schema.of_numbers(name))
-    _warn_of_text(target, schema.target, of_numbers=schema.of_numbers(schema.target))
+        if name in schema.dates:
+            _check_dates(types.column(name), name, declared=columns.named)
+        else:
+            _check_values(types.column(name), name, of_numbers=schema.of_numbers(name))
+    _check_values(target, schema.target, of_numbers=schema.of_numbers(schema.target))
 
 
-def _warn_of_text(column: Column, name: str, *, of_numbers: bool) -> None:
-    if of_numbers and column.is_text:
+def _check_dates(column: Column, name: str, *, declared: bool) -> None:
+    # Without names, an array may be a list of rows that all happened to be numbers.
+    if declared and column.holds in ("numbers", "whole numbers"):
+        raise ColumnTypeError(
+            f"column {quoted(name)} holds numbers where the schema has dates; convert it first"
+        )
+    if column.holds == "text":
+        warnings.warn(
+            f"column {quoted(name)} holds text where the schema has dates: each value is read as "
+            "YYYY-MM-DD, perhaps with a time behind it, and all other text counts as missing",
+            ColumnTypeWarning,
+            stacklevel=3,
+        )
+
+
+def _check_values(column: Column, name: str, *, of_numbers: bool) -> None:
+    if column.holds == "dates":
+        column.numbers()  # which says why it cannot be read
+    if of_numbers and column.holds == "text":
         warnings.warn(
             f"column {quoted(name)} holds text where the schema has numbers: each value is read as "
             "a number, and text that is no number counts as missing",

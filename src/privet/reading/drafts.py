@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import warnings
 from typing import Any
@@ -10,9 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import SchemaError
-from privet.reading.columns import Column, Columns, Numbers, column_of
-from privet.reading.values import number, text
-from privet.schema import LONGEST_TEXT, Categorical, Feature, Numeric, Schema, Value
+from privet.reading.columns import Column, Columns, column_of
+from privet.reading.values import day, number, text
+from privet.schema import (
+    LARGEST_WHOLE,
+    LONGEST_TEXT,
+    Categorical,
+    Date,
+    Feature,
+    Integer,
+    Numeric,
+    Schema,
+    Value,
+    day_text,
+)
 from privet.visible import quoted
 
 #: A draft leaves out a text column with more distinct values than this: it looks like a name.
@@ -44,8 +56,16 @@ def draft_schema(
         if name == target:
             continue
         here = columns.column(name)
+        if _holds_dates(here):
+            features[name] = Date(*_whole_years(here.days()))
+            continue
         if _holds_numbers(here):
-            features[name] = Numeric(*_rounded_range(here.numbers()))
+            low, high = _rounded_range(here.numbers())
+            if _holds_whole(here) and max(-low, high) < LARGEST_WHOLE:
+                low, high = math.floor(low), math.ceil(high)
+                features[name] = Integer(low, max(high, low + 1))
+            else:
+                features[name] = Numeric(low, high)
             continue
         listed = _distinct_values(here)
         if len(listed) > MAX_CATEGORIES:
@@ -57,6 +77,8 @@ def draft_schema(
             )
         else:
             features[name] = Categorical(tuple(listed) or ("",))
+    if column.holds == "dates":
+        raise SchemaError(f"the target {quoted(target)} holds dates, which cannot be predicted")
     if classes is None:
         classes = not _holds_numbers(column) or _few_whole(column.numbers())
     if not classes:
@@ -93,12 +115,44 @@ def _is_whole(value: float) -> bool:
 
 def _holds_numbers(column: Column) -> bool:
     """Tell from the column's type (objects: from its values) whether it holds numbers."""
-    if isinstance(column, Numbers):
+    if column.holds in ("numbers", "whole numbers"):
         return True
     present = [item for item in column.items() if text(item) is not None]
-    return bool(present or not column.is_text) and all(
+    return bool(present or column.holds != "text") and all(
         _is_number(item) and not isinstance(item, bool | np.bool_) for item in present
     )
+
+
+def _holds_whole(column: Column) -> bool:
+    """Tell from the column's type (objects: from theirs) whether its numbers are whole ones."""
+    if column.holds:
+        return column.holds == "whole numbers"
+    present = [item for item in column.items() if text(item) is not None]
+    return bool(present) and all(isinstance(item, int | np.integer) for item in present)
+
+
+def _holds_dates(column: Column) -> bool:
+    """Tell from the column's type (objects, text: from its values) whether it holds dates."""
+    if column.holds not in ("text", ""):
+        return column.holds == "dates"
+    present = [item for item in column.items() if text(item) not in (None, "")]
+    return bool(present) and not any(math.isnan(day(item)) for item in present)
+
+
+def _whole_years(days: NDArray[np.float64]) -> tuple[str, str]:
+    """Return the first and the last day of the years that a column has."""
+    known = days[~np.isnan(days)]
+    if not known.size:
+        return "2000-01-01", "2000-12-31"
+    first, last = (
+        datetime.date.fromisoformat(day_text(end)).year
+        for end in np.clip([known.min(), known.max()], *_ALL_DAYS)
+    )
+    return f"{first:04}-01-01", f"{last:04}-12-31"
+
+
+#: The days of the years 1 to 9999.
+_ALL_DAYS = (-719_162, 2_932_896)
 
 
 def _rounded_range(numbers: NDArray[np.float64]) -> tuple[float, float]:

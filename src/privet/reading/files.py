@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Sequence
+from itertools import chain
 from math import isnan
 from pathlib import Path
 
@@ -12,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
+from numpy.typing import NDArray
 
 from privet.errors import ColumnTypeWarning, DataError
 from privet.reading.csv import MISSING, CsvFile, Dialect
-from privet.reading.values import number_of_text
+from privet.reading.values import days, number_of_text
 from privet.schema import LONGEST_TEXT, Schema
 from privet.visible import quoted
 
@@ -24,6 +27,7 @@ _SEPARATORS = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'"}
 #: No category has more bytes.
 _LONGEST_BYTES = 4 * LONGEST_TEXT
 _TRUTH = {"true": True, "false": False}
+_WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
 
 
 def read_table(
@@ -42,8 +46,8 @@ def read_table(
     path : path
         Its name ends in ``.csv``, ``.tsv`` (both also with ``.gz``) or ``.parquet``.
     schema : Schema, optional
-        Its columns are read, as numbers or as text, and nothing else. Without a schema, all
-        columns are read, and whether one holds numbers is read off its values: for drafts.
+        Its columns are read, as numbers, dates or text, and nothing else. Without a schema, all
+        columns are read, and what they hold is read off their values: for drafts.
     target : bool, default=True
         Whether the schema's target is among the columns.
     separator : str, optional
@@ -92,8 +96,26 @@ def _read_csv(
     numeric = [] if schema is None else [name for name in chosen if schema.of_numbers(name)]
     types = {name: pa.float64() if name in numeric else pa.string() for name in chosen}
     empty = pa.schema(list(types.items())).empty_table()
-    table = pa.concat_tables([empty, *map(_without_long, file.blocks(chosen, numeric))])
+    dates = [] if schema is None else sorted(schema.dates)
+    blocks = (_without_long(block) for block in file.blocks(chosen, numeric))
+    table = pa.concat_tables([_with_dates(block, dates) for block in chain([empty], blocks)])
     return _with_types(table, dialect.decimal) if schema is None else table
+
+
+def _with_dates(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Read texts as dates, each by itself."""
+    for name in names:
+        coded = table.column(name).combine_chunks().dictionary_encode()
+        known = days(coded.dictionary.to_pylist())
+        found = _dates(known).take(coded.indices)
+        table = table.set_column(table.column_names.index(name), name, found)
+    return table
+
+
+def _dates(known: NDArray[np.float64]) -> pa.Array:
+    missing = np.isnan(known)
+    whole = np.where(missing, 0, known).astype(np.int32)
+    return pa.array(whole, mask=missing).cast(pa.date32())
 
 
 def _without_long(table: pa.Table) -> pa.Table:
@@ -160,7 +182,7 @@ def _separator_hint(names: Sequence[str], columns: list[str] | None, dialect: Di
 
 
 def _with_types(table: pa.Table, decimal: str) -> pa.Table:
-    """Read off the texts of every column what it holds: truth values, numbers or text.
+    """Read off the texts of every column what it holds: truth values, numbers, dates or text.
 
     For drafts of schemas, which depend on single records anyway.
     """
@@ -173,6 +195,10 @@ def _with_types(table: pa.Table, decimal: str) -> pa.Table:
             known = pa.array([_TRUTH.get(text.lower()) for text in texts], pa.bool_())
         elif present and all(not isnan(number_of_text(text, decimal)) for text in present):
             known = pa.array([number_of_text(text, decimal) for text in texts], pa.float64())
+            if all(_WHOLE.fullmatch(text) for text in present):
+                known = pc.if_else(pc.is_nan(known), None, known).cast(pa.int64())
+        elif present and not np.isnan(days(present)).any():
+            known = _dates(days(texts))
         else:
             known = pa.array([None if text in MISSING else text for text in texts], pa.string())
             _hint_decimal(name, present, decimal)

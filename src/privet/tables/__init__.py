@@ -1,10 +1,19 @@
 """The wall between rows and everything else. See ``private``."""
 
 from privet.engines import Axis, Split, View
-from privet.tables.private import NO_NOISE, Cells, Gradients, PrivateTable, Scores, pull_deviation
+from privet.tables.interface import QUESTIONS, Cells, Table
+from privet.tables.private import (
+    NO_NOISE,
+    Gradients,
+    PrivateCells,
+    PrivateTable,
+    Scores,
+    pull_deviation,
+)
 from privet.tables.splits import (
     Binary,
     Branch,
+    Candidates,
     Each,
     Given,
     Leaf,
@@ -19,9 +28,11 @@ from privet.tables.whole_trees import check_sizes
 
 __all__ = [
     "NO_NOISE",
+    "QUESTIONS",
     "Axis",
     "Binary",
     "Branch",
+    "Candidates",
     "Cells",
     "Each",
     "Given",
@@ -29,10 +40,12 @@ __all__ = [
     "Leaf",
     "Multiway",
     "Ordered",
+    "PrivateCells",
     "PrivateTable",
     "Scores",
     "Sketch",
     "Split",
+    "Table",
     "Thresholds",
     "View",
     "check_sizes",

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.criteria import MAX_ROWS, SAD, SSE, TARGET_STEPS, Criterion, LeastLines, Max
+from privet.criteria import MAX_ROWS, SAD, SSE, TARGET_STEPS, Criterion, Max, MinOfLinear
 from privet.engines import (
     Axis,
     CellsHandle,
@@ -37,14 +37,12 @@ from privet.engines import (
 from privet.errors import (
     BudgetError,
     DataError,
-    FederationError,
     PrivacyLeakWarning,
     SchemaError,
 )
 from privet.privacy import (
     SEEDED,
     Asked,
-    Ballot,
     Budget,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -63,13 +61,9 @@ from privet.privacy import (
     Released,
     ReportNoisyMax,
     Scopes,
-    Seat,
-    Terms,
     TopOf,
     WholeTree,
-    check_range,
     exact,
-    never,
     noise_for,
     noise_of,
     place_words,
@@ -79,6 +73,7 @@ from privet.privacy import (
 from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
 from privet.tables.halves import halving_losses, halving_spread, middles, ways_to_halve
+from privet.tables.interface import Amounts, Cells, Table
 from privet.tables.splits import (
     Candidates,
     Multiway,
@@ -105,15 +100,12 @@ Taken = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 #: Cells whose ways to be halved are looked at together: a thousand or so each.
 _HALVED = 1_024
 
-#: The selections that :meth:`Cells.choose_best` offers.
+#: The selections that :meth:`PrivateCells.choose_best` offers.
 _SELECTIONS: dict[str, type[PermuteAndFlip | Exponential | ReportNoisyMax]] = {
     "flip": PermuteAndFlip,
     "exponential": Exponential,
     "rnm": ReportNoisyMax,
 }
-
-#: What a question may cost, in the budget's own amounts: one for all cells, or one for each.
-Amounts = Amount | Sequence[Amount]
 
 
 @dataclass(frozen=True)
@@ -125,11 +117,11 @@ class _Room:
 
 
 _rooms: WeakKeyDictionary[PrivateTable, _Room] = WeakKeyDictionary()
-_handles: WeakKeyDictionary[Cells, CellsHandle] = WeakKeyDictionary()
+_handles: WeakKeyDictionary[PrivateCells, CellsHandle] = WeakKeyDictionary()
 _scores: WeakKeyDictionary[Scores, ScoresHandle] = WeakKeyDictionary()
 
 
-class PrivateTable:
+class PrivateTable(Table):
     """A table that answers questions privately, within a budget.
 
     Parameters
@@ -177,18 +169,50 @@ class PrivateTable:
         self.seeded = random_state is not None
         #: Whether the ledger covers all that left; no budget pays for the leaking questions.
         self.covered = True
-        #: A question must have so much: anything.
+        #: No question may cost less; here any amount will do.
         self.least_amount = Fraction(0)
+        #: The table that this is a session of.
+        self._origin: PrivateTable | None = None
         for reason in self.leaks:
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=2)
         _rooms[self] = _Room(engine, noise_of(random_state))
 
-    def root(self, view: View | None = None) -> Cells:
+    @property
+    def _cells_class(self) -> type[PrivateCells]:
+        return PrivateCells
+
+    def session(self, budget: Budget, asks: Iterable[str] = ()) -> PrivateTable:
+        """Return the same table with books of its own, for one fit.
+
+        What is charged there is charged here, too, before anything is computed: fits add up. A pure
+        budget on a table with one of zCDP costs at most ``epsilon^2 / 2`` of it. Raises, before
+        anything is spent, if there is less left than that.
+
+        Parameters
+        ----------
+        budget : Budget
+            What the fit may spend.
+        asks : iterable of str, optional
+            Questions that will surely be asked.
+        """
+        for question in asks:
+            if not self.can(question):
+                self._refuse(question)
+        ledger = self.ledger.subledger(budget)
+        again = object.__new__(PrivateTable)
+        again.__dict__.update(self.__dict__, ledger=ledger, _origin=self, covered=True)
+        again.leaks = tuple(leak for leak in self.leaks if leak != NO_NOISE)
+        if budget.limit == math.inf:
+            again.leaks = (*again.leaks, NO_NOISE)
+        _rooms[again] = _rooms[self]
+        return again
+
+    def root(self, view: View | None = None) -> PrivateCells:
         """Return the whole table as one cell, seen through the schema's bins or another view."""
         view = self._view(view)
-        return Cells(self, self.ledger.root, Place(), _rooms[self].engine.root(view))
+        return PrivateCells(self, self.ledger.root, Place(), _rooms[self].engine.root(view))
 
-    def parts(self, count: int, key: int, view: View | None = None) -> Cells:
+    def parts(self, count: int, key: int, view: View | None = None) -> PrivateCells:
         """Return the table as disjoint parts: which one a record is in, a hash of it says. Free.
 
         Parameters
@@ -206,7 +230,7 @@ class PrivateTable:
         view = self._view(view)
         scopes = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
         place = Place(parts=count)
-        return Cells(self, scopes, place, _rooms[self].engine.parts(view, count, key))
+        return PrivateCells(self, scopes, place, _rooms[self].engine.parts(view, count, key))
 
     def _view(self, view: View | None) -> View:
         if view is None:
@@ -281,8 +305,7 @@ class PrivateTable:
         Nothing is charged, since no budget pays for it: the ledger does not cover it.
         """
         name, numeric = self._numeric(feature)
-        self.covered = False
-        self.mark_leak(
+        self._mark_uncovered(
             "quantiles of the features were taken without noise, so cut points depend on single "
             "records; use binning='quantile' for anything that is published"
         )
@@ -296,7 +319,16 @@ class PrivateTable:
         """Say once why what is learnt from this table is not private."""
         if reason not in self.leaks:
             self.leaks = (*self.leaks, reason)
-            warnings.warn(reason, PrivacyLeakWarning, stacklevel=3)
+            warnings.warn(reason, PrivacyLeakWarning, stacklevel=4)
+
+    def _mark_uncovered(self, reason: str) -> None:
+        """Say that something left which the books do not cover, here and where this is from."""
+        self.mark_leak(reason)
+        table: PrivateTable | None = self
+        while table is not None:
+            table.covered = False
+            table.leaks = tuple(dict.fromkeys((*table.leaks, reason)))
+            table = table._origin
 
     def _numeric(self, feature: int | str) -> tuple[str, Numeric]:
         names = self.schema.names
@@ -319,7 +351,7 @@ class PrivateTable:
         raise TypeError("a private table cannot be pickled or copied: its rows stay where they are")
 
 
-class Cells:
+class PrivateCells(Cells):
     """Disjoint cells of one private table, asked all at once.
 
     A question costs its amount once, however many cells there are: no record lies in two of them.
@@ -348,21 +380,26 @@ class Cells:
         """The table's schema."""
         return self._table.schema
 
+    @property
+    def view(self) -> View:
+        """Through which public cuts the records are seen."""
+        return _handles[self].view
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("cells cannot be pickled or copied: their rows stay where they are")
 
     # Free: these only say which cells are meant.
 
-    def take(self, chosen: NDArray[Any]) -> Cells:
+    def take(self, chosen: NDArray[Any]) -> PrivateCells:
         """Return some of the cells, by mask or by position, chosen by public facts. Free."""
         chosen = np.asarray(chosen)
         if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "biu"):
             raise ValueError("give a mask of the cells, or a list of positions")
         positions = np.arange(len(self))[chosen if chosen.size else slice(0)]
         handle = _rooms[self._table].engine.take(_handles[self], positions)
-        return Cells(self._table, self._scopes.take(positions), self._place, handle)
+        return PrivateCells(self._table, self._scopes.take(positions), self._place, handle)
 
-    def split(self, splits: Sequence[Split]) -> Cells:
+    def split(self, splits: Sequence[Split]) -> PrivateCells:
         """Return the children of all cells, those of the first cell first. Free.
 
         Parameters
@@ -377,9 +414,10 @@ class Cells:
         parents = np.repeat(np.arange(len(self)), [split.n_children for split in splits])
         scopes = self._scopes.divide(parents)
         handle = _rooms[self._table].engine.split(_handles[self], splits)
-        return Cells(self._table, scopes, replace(self._place, level=self.depth + 1), handle)
+        place = replace(self._place, level=self.depth + 1)
+        return PrivateCells(self._table, scopes, place, handle)
 
-    def partition(self, by: str) -> Cells:
+    def partition(self, by: str) -> PrivateCells:
         """Return the cells divided by a feature: one part for every code of it, in order. Free.
 
         The codes of a number are its bins, those of a category its values; the last one is for what
@@ -388,16 +426,6 @@ class Cells:
         feature = self._feature(by)
         view = _handles[self].view
         return self.split([Multiway().split(feature, 0, 0, view)] * len(self))
-
-    def __getitem__(self, place: int) -> Cells:
-        """Return one of the cells. Free."""
-        if not -len(self) <= place < len(self):
-            raise IndexError("there is no such cell")
-        return self.take(np.array([place]))
-
-    def __iter__(self) -> Iterator[Cells]:
-        """Yield the cells one by one. Free."""
-        return (self[place] for place in range(len(self)))
 
     # Private: each of these is charged before it is computed.
 
@@ -430,143 +458,73 @@ class Cells:
         counts = _rooms[self._table].engine.class_counts(_handles[self])
         return self._release(Exact(counts), mechanisms)
 
-    def share_class_counts(
-        self, amount: Amounts, honest: int, seat: Seat, members: Sequence[str], turn: bytes
-    ) -> NDArray[np.uint64]:
-        """Return this party's part of a sum of class counts, masked: nothing without the others'.
+    # Doors for ``privet.federation.mpc`` alone (tests/wall sees to it): what a party adds to secret
+    # sums and choices. What leaves here must leave the party under a mask only.
+
+    def mpc_noisy_counts(self, asked: Asked, amount: Amounts, honest: int) -> NDArray[np.int64]:
+        """Return counts with this party's share of the noise: too little for its rows by itself.
 
         Parameters
         ----------
+        asked : Asked
+            ``ROW_COUNT``: one count per cell; ``CLASS_COUNTS`` or ``LABEL``: one for every class.
         amount : amount, or one per cell
-            What it may cost, in epsilon.
+            What the sum or the choice may cost, in epsilon.
         honest : int
-            How many shares make the noise; there must be as many members.
-        seat : Seat
-            This party's keys.
-        members : sequence of str
-            Who takes part in the round.
-        turn : bytes
-            What the round is called: a :func:`~privet.privacy.fingerprint` of the whole question,
-            of the cells and the amount, too, so that members who were asked something else share no
-            masks. Used once.
+            How many parties' shares make the noise.
 
         Privacy
         -------
-        One integer per cell and class; a record changes one of them by one. Each party adds a
-        share of discrete Laplace noise and a mask; the sum over all members is all that anyone
-        sees, and costs the amount if at least ``honest`` of them add their share
-        (docs/proofs/federation.md).
+        A record changes one integer by one. Shares of discrete Laplace noise (for sums) or of
+        geometric noise (for the choice of a label) add up to noise that costs the amount, if at
+        least ``honest`` parties add theirs and nobody sees one share (docs/proofs/federation.md).
         """
-        self._need_classes()
-        return self._share_sums(amount, honest, seat, members, turn, by_class=True)
-
-    def _share_sums(
-        self,
-        amount: Amounts,
-        honest: int,
-        seat: Seat,
-        members: Sequence[str],
-        turn: bytes,
-        *,
-        by_class: bool,
-    ) -> NDArray[np.uint64]:
-        self._check_round(honest, members)
-        mechanisms = [LaplaceShare(1, each, honest) for each in self._amounts(amount)]
-        numbers = len(self.schema.classes or ()) if by_class else 1
-        mask = seat.mask(members, turn, len(self) * numbers)
-        self._charge(mechanisms, Question(Asked.CLASS_COUNTS if by_class else Asked.ROW_COUNT))
+        if asked is not Asked.ROW_COUNT:
+            self._need_classes()
+        self._need_pure()
+        share = NoisyMaxShare if asked is Asked.LABEL else LaplaceShare
+        mechanisms = [share(1, each, honest) for each in self._amounts(amount)]
+        self._charge(mechanisms, Question(asked))
         room = _rooms[self._table]
         counts = np.asarray(room.engine.class_counts(_handles[self]))
-        if not by_class:
+        if asked is Asked.ROW_COUNT:
             counts = counts.sum(axis=1, keepdims=True)
         if len(mechanisms) == 1:
-            noisy = mechanisms[0].release(Exact(counts), room.noise)
-        else:
-            rows = zip(mechanisms, counts, strict=True)
-            noisy = np.array([one.release(Exact(row), room.noise) for one, row in rows])
-        return np.asarray(noisy.ravel().astype(np.int64).view(np.uint64) + mask)
+            return mechanisms[0].release(Exact(counts), room.noise)
+        rows = zip(mechanisms, counts, strict=True)
+        return np.array([one.release(Exact(row), room.noise) for one, row in rows])
 
-    def share_counts(
-        self, amount: Amounts, honest: int, seat: Seat, members: Sequence[str], turn: bytes
-    ) -> NDArray[np.uint64]:
-        """Return this party's part in a sum of counts, masked: see :meth:`share_class_counts`.
+    def mpc_exact_counts(
+        self, candidates: Candidates, criterion: MinOfLinear, amount: Amount, honest: int
+    ) -> tuple[Exact, NDArray[np.int64]]:
+        """Return class counts of all candidates' children, *exact*, and a share of noise for each.
 
-        Privacy
-        -------
-        One integer per cell; a record changes one of them by one. Noise, masks and cost as for
-        class counts (docs/proofs/federation.md).
-        """
-        return self._share_sums(amount, honest, seat, members, turn, by_class=False)
-
-    def share_labels(
-        self, amount: Amount, honest: int, seat: Seat, members: Sequence[str], turn: bytes
-    ) -> Ballot:
-        """Return this party's part in choosing a frequent class for every cell.
+        Of shapes (cells, children of all candidates, classes) and (cells, candidates). The counts
+        go into comparisons that nobody sees; the noise is added to their losses there.
 
         Parameters
         ----------
-        amount : amount
-            What it may cost, in epsilon.
-        honest, seat, members, turn
-            As for :meth:`share_class_counts`.
-
-        Privacy
-        -------
-        A record raises one of the sums by one. Each party adds a share of geometric noise; which
-        sum is largest is all that anyone sees, and costs the amount if at least ``honest`` parties
-        add their share (docs/proofs/federation.md).
-        """
-        self._need_classes()
-        self._check_round(honest, members)
-        mechanism = NoisyMaxShare(1, exact(amount), honest)
-        seat.common_key()  # or none could take part
-        self._charge([mechanism], Question(Asked.LABEL))
-        room = _rooms[self._table]
-        counts = room.engine.class_counts(_handles[self])
-        noisy = mechanism.release(Exact(counts), room.noise)
-        return Ballot(noisy, np.zeros_like(noisy), seat, members, turn)
-
-    def share_splits(
-        self,
-        candidates: Candidates,
-        criterion: LeastLines,
-        amount: Amount,
-        allowed: NDArray[np.bool_],
-        honest: int,
-        seat: Seat,
-        members: Sequence[str],
-        turn: bytes,
-    ) -> Ballot:
-        """Return this party's part in choosing a split for every cell.
-
-        Parameters
-        ----------
-        candidates, amount, allowed
-            As for :meth:`choose_splits`, with one amount.
-        criterion : LeastLines
+        candidates : Candidates
+            Which splits each feature offers.
+        criterion : MinOfLinear
             What splits are judged by.
-        honest, seat, members, turn
-            As for :meth:`share_class_counts`.
+        amount : amount
+            What the choice may cost, in epsilon.
+        honest : int
+            How many parties' shares make the noise.
 
         Privacy
         -------
-        The losses are those of all parties' rows together, found by comparisons that nobody sees.
-        A record changes them by the criterion's spread at most. Noise and cost as for
-        :meth:`share_labels` (docs/proofs/federation.md).
+        Which candidate has the best noisy loss of all parties' rows is all that may be told. A
+        record changes the losses by at most the criterion's spread. The choice costs the amount, if
+        at least ``honest`` parties add their share (docs/proofs/federation.md).
         """
         self._need_classes()
-        self._check_round(honest, members)
-        if allowed.shape != (len(self), len(self.schema.names)) or not allowed.any(axis=1).all():
-            raise ValueError("every cell needs at least one feature that it may use")
-        if not isinstance(criterion, LeastLines):
-            raise FederationError("sums and comparisons cannot tell this loss")
-        classes, view = len(self.schema.classes or ()), _handles[self].view
+        self._need_pure()
+        view, classes = _handles[self].view, len(self.schema.classes or ())
         candidates.check(view, len(self))
-        lines = criterion.lines(classes)  # which raises if it is not for so many
-        owners = [feature for feature, _ in list_candidates(candidates, view)]
-        check_range(criterion.spread * MAX_ROWS, len(owners))
+        criterion.check(classes)
         mechanism = NoisyMaxShare(criterion.spread, exact(amount), honest)
-        seat.common_key()
         self._charge([mechanism], Question(Asked.SPLIT, criterion.name))
         room = _rooms[self._table]
         features, found = range(len(view.sizes)), []
@@ -575,20 +533,13 @@ class Cells:
             parts = [candidates.children(j, histograms[j], cells, view) for j in features]
             regions = [part.reshape(len(cells), -1, classes) for part in parts]
             found.append(np.concatenate(regions, axis=1, dtype=np.int64))
-        sizes = [candidates.width(feature, view) for feature in owners]
-        places = np.repeat(np.arange(len(owners)), sizes)
-        terms = Terms(np.concatenate(found), lines, places, criterion.halvings, mechanism.units)
-        nothing = np.zeros((len(self), len(owners)), dtype=np.int64)
-        noisy = mechanism.release(Exact(nothing), room.noise)
-        masses = np.array([candidates.mass(feature, view) for feature in owners])
-        public = np.where(allowed[:, owners], mechanism.bonus(masses), never(len(owners)))
-        return Ballot(noisy, public, seat, members, turn, terms)
+        nothing = np.zeros((len(self), len(list_candidates(candidates, view))), dtype=np.int64)
+        noise = mechanism.release(Exact(nothing), room.noise)
+        return Exact(np.concatenate(found)), noise
 
-    def _check_round(self, honest: int, members: Sequence[str]) -> None:
+    def _need_pure(self) -> None:
         if self._budget.accountant != "pure":
             raise BudgetError("shares of noise need a pure budget")
-        if len(set(members)) < max(honest, 2):
-            raise FederationError("a round needs at least as many members as honest parties")
 
     def choose_labels(self, amount: Amount) -> list[int]:
         """Return for every cell a class that is frequent there, by its place in the schema.
@@ -1022,8 +973,7 @@ class Cells:
         """
         if self.schema.classes is not None:
             raise DataError("this question needs a number: the target of the schema has classes")
-        self._table.covered = False
-        self._table.mark_leak(
+        self._table._mark_uncovered(
             "the noise of the leaf means was scaled by exact counts, as printed, so no epsilon "
             "covers them; use calibration='valid' for anything that is published"
         )
@@ -1201,6 +1151,8 @@ class Scores:
         cells : Cells
         values : array, one row per cell and one column per score
         """
+        if not isinstance(cells, PrivateCells):
+            raise ValueError("these scores belong to another table")
         scores = self._of(cells._table)
         if values.shape != (len(cells), scores.columns) or not np.isfinite(values).all():
             raise ValueError("give finite values, one row per cell and one column per score")

@@ -107,13 +107,15 @@ class Multiway:
 class Thresholds:
     """Every cut of a numeric feature, all codes of a categorical one, as in C4.5.
 
-    A feature's candidates have the same measure in all, whatever their number. Records without a
-    number go with the upper side.
+    A feature's candidates have the same measure in all, ``steps - 1``, whatever their number, as
+    far as whole shares go. A number without any cut, as its bounds are neighbours, is divided into
+    known and missing. Records without a number go with the upper side.
 
     Parameters
     ----------
     steps : int
-        How many intervals the cuts of every numeric feature divide it into.
+        How many intervals the cuts of a numeric feature divide it into, or fewer: whole numbers
+        with few values have no more.
     """
 
     steps: int
@@ -121,17 +123,17 @@ class Thresholds:
     def check(self, view: View, cells: int) -> None:
         """See :class:`Candidates`."""
         del cells
-        sizes = zip(view.sizes, view.cuts, strict=True)
-        if any(cuts is not None and size != self.steps + 1 for size, cuts in sizes):
-            raise ValueError("every number must have as many intervals as there are steps")
+        if any(self.options(feature, view) >= self.steps for feature in range(len(view.cuts))):
+            raise ValueError("every number must have fewer cuts than there are steps")
 
     def options(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
-        return 1 if view.cuts[feature] is None else self.steps - 1
+        cuts = view.cuts[feature]
+        return 1 if cuts is None else max(len(cuts), 1)
 
     def mass(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
-        return self.steps - 1 if view.cuts[feature] is None else 1
+        return (self.steps - 1) // self.options(feature, view)
 
     def width(self, feature: int, view: View) -> int:
         """See :class:`Candidates`."""
@@ -144,13 +146,13 @@ class Thresholds:
         if view.cuts[feature] is None:
             return Multiway().children(feature, counts, cells, view)
         below = np.cumsum(counts, axis=1, dtype=np.int64)
-        return _with_rest(below[:, : self.steps - 1], below[:, -1:])
+        return _with_rest(below[:, : self.options(feature, view)], below[:, -1:])
 
     def split(self, feature: int, option: int, cell: int, view: View) -> Split:
         """See :class:`Candidates`."""
         if view.cuts[feature] is None:
             return Multiway().split(feature, option, cell, view)
-        return Split(feature, tuple(int(code > option) for code in range(self.steps + 1)))
+        return Split(feature, tuple(int(code > option) for code in range(view.sizes[feature])))
 
 
 @dataclass(frozen=True)

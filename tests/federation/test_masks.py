@@ -11,10 +11,11 @@ import pytest
 from privet import Schema
 from privet.criteria import Gini, GiniChords, Max
 from privet.errors import BudgetError, FederationError
-from privet.privacy import DiscreteLaplace, Exact, LaplaceShare, Seat, fingerprint, open_sum
+from privet.federation.mpc import MaskKeys, fingerprint, open_sum
+from privet.federation.mpc.masks import _round_key, key_stream
+from privet.privacy import DiscreteLaplace, Exact, LaplaceShare
 from privet.privacy.noise import SecureNoise, SeededNoise
 from privet.privacy.polya import _steps, draw_polya, draw_shares
-from privet.privacy.secure_sum import _round_key, key_stream
 from privet.tables import Binary, Each, Multiway, Split, Thresholds
 
 from .parties import SCHEMA
@@ -109,29 +110,29 @@ def test_a_share_says_what_the_sum_costs():
         LaplaceShare(1, Fraction(1, 10**8), 2)
 
 
-def seats(count):
-    found = [Seat(f"p{k}") for k in range(count)]
-    roster = {seat.name: seat.public_key for seat in found}
-    for seat in found:
-        seat.join(roster)
+def keys_of(count):
+    found = [MaskKeys(f"p{k}") for k in range(count)]
+    roster = {keys.name: keys.public_key for keys in found}
+    for keys in found:
+        keys.join(roster)
     return found
 
 
 def test_masks_cancel_and_hide():
-    everyone = seats(4)
-    names = [seat.name for seat in everyone]
+    everyone = keys_of(4)
+    names = [keys.name for keys in everyone]
     values = np.arange(20, dtype=np.int64) - 7
-    masked = [values.view(np.uint64) + seat.mask(names, b"one", 20) for seat in everyone]
+    masked = [values.view(np.uint64) + keys.mask(names, b"one", 20) for keys in everyone]
     assert (open_sum(masked).view(np.int64) == 4 * values).all()
     assert not any((part == values.view(np.uint64)).any() for part in masked)
     # Three of four say nothing.
     assert np.abs(open_sum(masked[:3]).view(np.int64).astype(float)).min() > 2**40
-    others = [seat.mask(names, b"two", 20) for seat in everyone]
+    others = [keys.mask(names, b"two", 20) for keys in everyone]
     assert not (others[0] == masked[0] - values.view(np.uint64)).any()
 
 
 def test_a_round_is_answered_once_and_by_its_members():
-    first, second, third = seats(3)
+    first, second, third = keys_of(3)
     names = ["p0", "p1", "p2"]
     first.mask(names, b"one", 3)
     with pytest.raises(FederationError, match="before"):
@@ -142,12 +143,12 @@ def test_a_round_is_answered_once_and_by_its_members():
         first.mask(["p0"], b"two", 3)
     with pytest.raises(FederationError, match="members"):
         first.mask(["p0", "stranger"], b"two", 3)
-    pair = [seat.mask(["p1", "p2"], b"two", 3) for seat in (second, third)]
+    pair = [keys.mask(["p1", "p2"], b"two", 3) for keys in (second, third)]
     assert (open_sum(pair) == 0).all()
 
 
 def test_a_roster_is_read_once():
-    first, second = Seat("a"), Seat("b")
+    first, second = MaskKeys("a"), MaskKeys("b")
     roster = {"a": first.public_key, "b": second.public_key}
     with pytest.raises(FederationError, match="another key"):
         first.join({"a": second.public_key, "b": second.public_key})
@@ -156,29 +157,29 @@ def test_a_roster_is_read_once():
     first.join(roster)
     first.join(roster)  # the same again does no harm
     with pytest.raises(FederationError, match="refused"):
-        first.join({**roster, "c": Seat("c").public_key})
+        first.join({**roster, "c": MaskKeys("c").public_key})
 
 
 def test_no_other_round_has_the_same_mask():
     """With zeros between names, what hid b from a in one round hid it from nobody in the other."""
-    first, second, _ = everyone = [Seat(name) for name in "abc"]
-    roster = {seat.name: seat.public_key for seat in everyone}
-    for seat in everyone:
-        seat.join(roster)
+    first, second, _ = everyone = [MaskKeys(name) for name in "abc"]
+    roster = {keys.name: keys.public_key for keys in everyone}
+    for keys in everyone:
+        keys.join(roster)
     of_three = second.mask(["a", "b", "c"], b"T", 4)
     of_two = second.mask(["b", "c"], b"T\0a", 4)
     from_first = mask_between(first, second, ["a", "b", "c"], b"T", 4)
     assert (of_three + from_first != of_two).all()
 
 
-def mask_between(one, other, members, turn, size):
+def mask_between(one, other, members, round_name, size):
     """Return what one adds, and the other takes away: both could compute it."""
-    name = fingerprint(turn, sorted(members))
+    name = fingerprint(round_name, sorted(members))
     return key_stream(_round_key(one._shared[other.name], name), size)
 
 
 def test_a_roster_with_something_that_is_no_key_is_not_read():
-    first, second = Seat("a"), Seat("b")
+    first, second = MaskKeys("a"), MaskKeys("b")
     for wrong in (b"short", b"", bytes(32), 7, None):
         with pytest.raises(FederationError, match=r"no key|own key"):
             first.join({"a": first.public_key, "b": wrong})
@@ -233,4 +234,4 @@ def test_no_other_things_have_the_same_fingerprint():
 @pytest.mark.parametrize("roster", [None, "abc", ["a", "b"]])
 def test_a_roster_has_a_key_for_every_name(roster):
     with pytest.raises(FederationError, match="public key for every party's name"):
-        Seat("a").join(roster)
+        MaskKeys("a").join(roster)

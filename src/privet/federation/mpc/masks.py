@@ -37,7 +37,7 @@ def check_cryptography() -> None:
         ) from None
 
 
-class Seat:
+class MaskKeys:
     """One party's keys.
 
     Parameters
@@ -99,7 +99,7 @@ class Seat:
         """Return a key for all parties, sealed for each of the others; made by the first of them.
 
         The others have nothing to seal. The key hides from whoever passes words on what is meant
-        for the parties alone (:meth:`hide`).
+        for the parties alone (:meth:`common_pad`).
         """
         from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
@@ -138,12 +138,12 @@ class Seat:
             raise FederationError("this party has no key in common with the others")
         return self._common
 
-    def hide(self, turn: bytes, size: int) -> NDArray[np.uint64]:
+    def common_pad(self, round_name: bytes, size: int) -> NDArray[np.uint64]:
         """Return the words of a round that all parties know, and nobody else."""
-        return key_stream(_round_key(self.common_key(), turn), size)
+        return key_stream(_round_key(self.common_key(), round_name), size)
 
     def mask(
-        self, members: Sequence[str], turn: bytes, size: int, *, mix: bool = False
+        self, members: Sequence[str], round_name: bytes, size: int, *, xor: bool = False
     ) -> NDArray[np.uint64]:
         """Return this party's mask of a round, which no other round will have.
 
@@ -151,26 +151,26 @@ class Seat:
         ----------
         members : sequence of str
             Who takes part, this party among them.
-        turn : bytes
+        round_name : bytes
             What the round is called: a :func:`fingerprint` of all that decides what is summed and
             with how much noise; used once.
         size : int
             How many numbers are hidden.
-        mix : bool, default=False
+        xor : bool, default=False
             Whether the masks cancel by XOR, not by sums.
         """
-        if turn in self._rounds:
+        if round_name in self._rounds:
             raise FederationError("this round was answered before; its mask hides nothing twice")
         others = set(members) - {self.name}
         if self.name not in members or not others <= self.peers or not others:
             raise FederationError("a round needs members of the roster, this party among them")
-        self._rounds.add(turn)
+        self._rounds.add(round_name)
         # Members are part of the round's name: other members make other masks.
-        name = fingerprint(turn, sorted(members))
+        name = fingerprint(round_name, sorted(members))
         total = np.zeros(size, dtype=np.uint64)
         for other in sorted(others):
             stream = key_stream(_round_key(self._shared[other], name), size)
-            if mix:
+            if xor:
                 total = total ^ stream
             else:
                 total = total + stream if self.name < other else total - stream
@@ -232,16 +232,16 @@ def _round_key(key: bytes, name: bytes) -> bytes:
 
 
 def key_stream(key: bytes, size: int) -> NDArray[np.uint64]:
-    """Return so many words of ChaCha20, by a key that is used for nothing else."""
+    """Return words of ChaCha20, by a key that is used for nothing else."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
     cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None)
     return np.frombuffer(cipher.encryptor().update(bytes(8 * size)), dtype="<u8")
 
 
-def open_sum(masked: Sequence[NDArray[np.uint64]], *, mix: bool = False) -> NDArray[np.uint64]:
+def open_sum(masked: Sequence[NDArray[np.uint64]], *, xor: bool = False) -> NDArray[np.uint64]:
     """Return the sum, or the XOR, that the members of a round hid."""
     total = np.zeros_like(masked[0])
     for part in masked:
-        total = total ^ part if mix else total + part
+        total = total ^ part if xor else total + part
     return total

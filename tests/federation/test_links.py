@@ -64,7 +64,7 @@ def test_nothing_is_unpickled_after_the_start(monkeypatch):
     assert model.privacy_.private
 
 
-def test_an_answer_that_cannot_be_sent_is_a_failure_and_not_the_end_of_the_line():
+def test_an_answer_that_cannot_be_sent_is_a_failure_and_not_the_end_of_the_pipe():
     link = ProcessLink("odd", make_odd, ("strays", "odd"), patience=60.0)
     try:
         root = link.receive(link.send(0, "root", None))

@@ -8,59 +8,57 @@ import pytest
 
 from privet.criteria import HALVINGS, Gini, GiniChords, Max
 from privet.errors import BudgetError, FederationError
-from privet.privacy import (
+from privet.federation.mpc import (
     MOST_OPTIONS,
-    Ballot,
-    Exact,
-    NoisyMaxShare,
-    Seat,
-    SeededNoise,
-    Shape,
-    Terms,
+    ChoiceShape,
+    LossTerms,
+    MaskKeys,
+    SecretChoice,
     check_range,
-    deal,
-    never,
+    correlated_randomness,
+    excluded_score,
     open_sum,
     openings,
     winners,
 )
-from privet.privacy import blind_choice as module
+from privet.federation.mpc import secret_choice as module
+from privet.privacy import Exact, NoisyMaxShare, SeededNoise
 
 
-def seats(count):
-    found = [Seat(f"p{k}") for k in range(count)]
-    roster = {seat.name: seat.public_key for seat in found}
-    for seat in found:
-        seat.join(roster)
-    sealed = [seat.seal() for seat in found]
+def keys_of(count):
+    found = [MaskKeys(f"p{k}") for k in range(count)]
+    roster = {keys.name: keys.public_key for keys in found}
+    for keys in found:
+        keys.join(roster)
+    sealed = [keys.seal() for keys in found]
     assert not any(sealed[1:])
-    for seat in found:
-        seat.unseal(sealed[0])
+    for keys in found:
+        keys.unseal(sealed[0])
     return found
 
 
-def choose(scores, public=None, members=None, turn=b"t", spy=None, terms=None):
+def choose(scores, public=None, members=None, round_name=b"t", spy=None, terms=None):
     """Run a choice as the coordinator does."""
-    members = members or seats(len(scores))
+    members = members or keys_of(len(scores))
     terms = terms or [None] * len(scores)
     rows, options = scores[0].shape
-    shape = Shape(rows, options) if terms[0] is None else terms[0].shape(options)
+    shape = ChoiceShape(rows, options) if terms[0] is None else terms[0].shape(options)
     public = np.zeros((rows, options), dtype=np.int64) if public is None else public
-    names = [seat.name for seat in members]
-    ballots = [
-        Ballot(mine, public, seat, names, turn, more)
-        for mine, seat, more in zip(scores, members, terms, strict=True)
+    names = [keys.name for keys in members]
+    choices = [
+        SecretChoice(mine, public, keys, names, round_name, more)
+        for mine, keys, more in zip(scores, members, terms, strict=True)
     ]
     chosen = []
     for some in shape.batches():
-        given = deal(some, len(ballots))
-        for count, mix in openings(some):
-            words = [ballot.answer(some) for ballot, some in zip(ballots, given, strict=True)]
+        given = correlated_randomness(some, len(choices))
+        for count, xor in openings(some):
+            words = [choice.step(some) for choice, some in zip(choices, given, strict=True)]
             assert {each.shape for each in words} == {(count,)}
-            opened = open_sum(words, mix=mix)
+            opened = open_sum(words, xor=xor)
             if spy is not None:
-                spy(given, words, opened, mix)
-            given = [opened] * len(ballots)
+                spy(given, words, opened, xor)
+            given = [opened] * len(choices)
         chosen += winners(opened, options).tolist()
     return chosen
 
@@ -80,7 +78,7 @@ def test_the_largest_sum_is_found(parties, rows, options):
 def test_many_rows_are_chosen_for_in_batches(monkeypatch):
     monkeypatch.setattr(module, "_MOST", 20)
     scores = [np.random.default_rng(k).integers(-99, 99, (11, 7)) for k in range(3)]
-    assert [some.rows for some in Shape(11, 7).batches()] == [2, 2, 2, 2, 2, 1]
+    assert [some.rows for some in ChoiceShape(11, 7).batches()] == [2, 2, 2, 2, 2, 1]
     assert choose(scores) == sum(scores).argmax(axis=1).tolist()
 
 
@@ -100,7 +98,8 @@ def test_options_are_judged_by_the_counts_of_all_parties(monkeypatch, criterion,
         counts[party, :, :, np.arange(classes) % parties != party] = 0
     units = 3
     terms = [
-        Terms(mine, criterion.lines(classes), owners, criterion.halvings, units) for mine in counts
+        LossTerms(mine, criterion.linear_forms(classes), owners, criterion.halvings, units)
+        for mine in counts
     ]
     scores = list(generator.integers(-40, 40, (parties, rows, options)))
     losses = criterion.losses(counts.sum(axis=0))
@@ -110,7 +109,7 @@ def test_options_are_judged_by_the_counts_of_all_parties(monkeypatch, criterion,
 
 def test_what_may_not_win_does_not_and_ranges_are_checked():
     scores = [np.array([[2**40, 5, -(2**40)]])] * 2
-    public = np.array([[never(3), never(3), 0]])
+    public = np.array([[excluded_score(3), excluded_score(3), 0]])
     assert choose(scores, public) == [2]
     # With few halvings there is room for any number of options, with many for some.
     for classes, halvings, most in ((2, 5, 2**17), (1000, 5, 2**17), (2, 9, 2**10), (9, 9, 2**9)):
@@ -129,17 +128,17 @@ def test_the_coordinator_sees_nothing_though_it_knows_what_it_dealt():
     scores = [np.array([[5, 3]], dtype=np.int64), np.array([[2, 9]], dtype=np.int64)]
     seen = []
 
-    def spy(given, words, opened, mix):
+    def spy(given, words, opened, xor):
         if isinstance(given[0], list):
-            dealt = sum(expand(hand[0], 1)[0][0] for hand in given)
+            dealt = sum(expand(shares_of_round[0], 1)[0][0] for shares_of_round in given)
             seen.append(int((opened - dealt)[0]))
             seen.extend(int((each - dealt)[0]) for each in words)
-        elif not mix:  # the result: its lowest bit, and nothing above it
+        elif not xor:  # the result: its lowest bit, and nothing above it
             seen.append(int(opened[0]) >> 1)
 
-    members = seats(2)
+    members = keys_of(2)
     for run in range(40):
-        assert choose(scores, members=members, turn=b"%d" % run, spy=spy) == [1]
+        assert choose(scores, members=members, round_name=b"%d" % run, spy=spy) == [1]
     width = 2**64
     small = [value for value in seen if min(value, width - value) < 2**40]
     assert not small
@@ -148,24 +147,24 @@ def test_the_coordinator_sees_nothing_though_it_knows_what_it_dealt():
 
 def test_what_the_parties_open_is_uniform():
     scores = [np.zeros((200, 2), dtype=np.int64) + k for k in range(2)]
-    members, found = seats(2), []
+    members, found = keys_of(2), []
 
-    class Watched(Ballot):
-        def _open(self, words, *, mix):
-            opened = yield from super()._open(words, mix=mix)
+    class Watched(SecretChoice):
+        def _open(self, words, *, xor):
+            opened = yield from super()._open(words, xor=xor)
             if self._leads:
                 found.append(opened)
             return opened
 
-    names = [seat.name for seat in members]
-    ballots = [
-        Watched(mine, np.zeros_like(mine), seat, names, b"w")
-        for mine, seat in zip(scores, members, strict=True)
+    names = [keys.name for keys in members]
+    choices = [
+        Watched(mine, np.zeros_like(mine), keys, names, b"w")
+        for mine, keys in zip(scores, members, strict=True)
     ]
-    given = deal(Shape(200, 2), 2)
-    for _, mix in openings(Shape(200, 2)):
-        words = [ballot.answer(some) for ballot, some in zip(ballots, given, strict=True)]
-        given = [open_sum(words, mix=mix)] * 2
+    given = correlated_randomness(ChoiceShape(200, 2), 2)
+    for _, xor in openings(ChoiceShape(200, 2)):
+        words = [choice.step(some) for choice, some in zip(choices, given, strict=True)]
+        given = [open_sum(words, xor=xor)] * 2
     assert len(np.unique(found[0])) == 200  # differences, all alike, under dealt numbers
     for opened in found[:-1]:  # then factors under dealt masks
         bits = np.unpackbits(opened.view(np.uint8))
@@ -175,39 +174,39 @@ def test_what_the_parties_open_is_uniform():
 
 
 def test_nonsense_ends_a_choice():
-    members = seats(2)
+    members = keys_of(2)
     scores = np.zeros((1, 4), dtype=np.int64)
 
-    def ballot(turn):
-        return Ballot(scores, scores, members[0], ["p0", "p1"], turn)
+    def choice(round_name):
+        return SecretChoice(scores, scores, members[0], ["p0", "p1"], round_name)
 
     for dealt in ([], [b"short", b"short"], "cards", np.zeros(2, dtype=np.uint64)):
-        with pytest.raises(FederationError, match="deal"):
-            ballot(repr(dealt).encode()).answer(dealt)
-    begun = ballot(b"x")
-    begun.answer(deal(Shape(1, 4), 2)[0])
+        with pytest.raises(FederationError, match="randomness"):
+            choice(repr(dealt).encode()).step(dealt)
+    begun = choice(b"x")
+    begun.step(correlated_randomness(ChoiceShape(1, 4), 2)[0])
     with pytest.raises(FederationError, match="open"):
-        begun.answer(np.zeros(9, dtype=np.uint64))
+        begun.step(np.zeros(9, dtype=np.uint64))
     with pytest.raises(FederationError, match="over"):
-        begun.answer(np.zeros(2, dtype=np.uint64))
+        begun.step(np.zeros(2, dtype=np.uint64))
     with pytest.raises(FederationError, match="before"):  # no mask is used twice
-        ballot(b"x").answer(deal(Shape(1, 4), 2)[0])
+        choice(b"x").step(correlated_randomness(ChoiceShape(1, 4), 2)[0])
 
 
 def test_a_key_that_the_first_party_did_not_seal_is_refused():
-    first, second = Seat("a"), Seat("b")
+    first, second = MaskKeys("a"), MaskKeys("b")
     roster = {"a": first.public_key, "b": second.public_key}
     with pytest.raises(FederationError, match="in common"):
-        first.hide(b"t", 3)
-    for seat in (first, second):
-        seat.join(roster)
+        first.common_pad(b"t", 3)
+    for keys in (first, second):
+        keys.join(roster)
     sealed = first.seal()
     for wrong in ({}, {"b": b"nothing"}, {"b": sealed["b"][::-1]}):
         with pytest.raises(FederationError, match="sealed"):
             second.unseal(wrong)
     second.unseal(sealed)
-    assert (second.hide(b"t", 3) == first.hide(b"t", 3)).all()
-    assert (second.hide(b"u", 3) != first.hide(b"t", 3)).all()
+    assert (second.common_pad(b"t", 3) == first.common_pad(b"t", 3)).all()
+    assert (second.common_pad(b"u", 3) != first.common_pad(b"t", 3)).all()
 
 
 # The law

@@ -1,0 +1,188 @@
+"""Disjoint cells of a table that several parties hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import finalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.criteria import Criterion
+from privet.errors import BudgetError, BudgetExceeded, FederationError
+from privet.federation.answers import anew, is_place
+from privet.federation.protocols import AggregationProtocol, SplitChoice
+from privet.privacy import Place, Question, Released, Scopes, exact
+from privet.privacy.budget import Amount
+from privet.schema import Schema
+from privet.tables import Candidates, Cells, Multiway, Split, View, list_candidates
+
+if TYPE_CHECKING:
+    from privet.federation.table import FederatedTable
+
+Amounts = Amount | Sequence[Amount]
+
+
+class FederatedCells(Cells):
+    """Disjoint cells of a federated table, asked all at once.
+
+    Answers have shapes that depend on the schema and on earlier answers only.
+    """
+
+    def __init__(
+        self,
+        table: FederatedTable,
+        scopes: Scopes,
+        place: Place,
+        view: View,
+        places: dict[str, int],
+    ) -> None:
+        self._table = table
+        self._scopes = scopes
+        self._place = place
+        self._view = view
+        self._places = places
+        finalize(self, table._connections.forget, places)
+
+    def __len__(self) -> int:
+        return len(self._scopes)
+
+    @property
+    def depth(self) -> int:
+        """How many times the cells were divided, from the whole table or its parts."""
+        return self._place.level or 0
+
+    @property
+    def schema(self) -> Schema:
+        """The table's schema."""
+        return self._table.schema
+
+    @property
+    def view(self) -> View:
+        """Through which public cuts the records are seen."""
+        return self._view
+
+    # Free
+
+    def take(self, chosen: NDArray[Any]) -> FederatedCells:
+        """Return some of the cells, by mask or by position. Free."""
+        positions = np.arange(len(self))[chosen]
+        return self._derive("take", self._scopes.take(positions), self._place, positions)
+
+    def split(self, splits: Sequence[Split]) -> FederatedCells:
+        """Return the children of all cells, those of the first cell first. Free."""
+        if not splits or len(splits) != len(self):
+            raise ValueError("give one split for every cell")
+        parents = np.repeat(np.arange(len(self)), [split.n_children for split in splits])
+        place = replace(self._place, level=self.depth + 1)
+        return self._derive("split", self._scopes.divide(parents), place, list(splits))
+
+    def partition(self, by: str) -> FederatedCells:
+        """Return the cells divided by a feature: one part for every code of it. Free."""
+        split = Multiway().split(self.schema.names.index(by), 0, 0, self.view)
+        return self.split([split] * len(self))
+
+    def _derive(self, question: str, scopes: Scopes, place: Place, *given: Any) -> FederatedCells:
+        answers = self._ask(question, *given, check=is_place)
+        return FederatedCells(self._table, scopes, place, self.view, dict(answers))
+
+    # Private: how, the table's protocol says.
+
+    def noisy_counts(self, amount: Amounts) -> Released:
+        """Return how many records each cell has, with noise."""
+        return self._protocol.noisy_counts(self, amount)
+
+    def noisy_class_counts(self, amount: Amounts) -> Released:
+        """Return how many records of each class each cell has, with noise.
+
+        Privacy
+        -------
+        Per party and record: the amount. The noise is each party's own, or one noise that all
+        parties' shares make together (docs/proofs/federation.md).
+        """
+        if self.schema.classes is None:
+            raise FederationError("a federation learns classes, not numbers")
+        if not len(self):
+            return Released(np.zeros((0, len(self.schema.classes)), dtype=np.int64))
+        return self._protocol.noisy_class_counts(self, amount)
+
+    def choose_labels(self, amount: Amount) -> list[int]:
+        """Return for every cell a class that is frequent there."""
+        return self._protocol.choose_labels(self, amount)
+
+    def choose_best(
+        self, candidates: Candidates, criterion: Criterion, amount: Amount, *, how: str
+    ) -> list[Split]:
+        """Return one split per cell, good by a criterion."""
+        self._table.check_choices(criterion, len(list_candidates(candidates, self.view)), how)
+        if not len(self):
+            return []
+        allowed = np.ones((len(self), len(self.schema.names)), dtype=bool)
+        choice = SplitChoice(candidates, criterion, exact(amount), allowed, how, alike=True)
+        return self._protocol.choose_splits(self, choice)
+
+    def choose_splits(
+        self,
+        candidates: Candidates,
+        criterion: Criterion,
+        amount: Amounts,
+        allowed: NDArray[np.bool_],
+        *,
+        flip: bool = True,
+    ) -> list[Split]:
+        """Return one split per cell, good by a criterion, of the features that it may use.
+
+        For one amount; under secure sums always by permute-and-flip.
+        """
+        if isinstance(amount, Sequence):
+            raise BudgetError("parties choose splits for one amount, the same for all cells")
+        self._table.check_choices(criterion, len(list_candidates(candidates, self.view)))
+        if not len(self):
+            return []
+        how = "flip" if flip else "exponential"
+        choice = SplitChoice(candidates, criterion, exact(amount), allowed, how, alike=False)
+        return self._protocol.choose_splits(self, choice)
+
+    # Books and links, for the protocols
+
+    @property
+    def _protocol(self) -> AggregationProtocol:
+        return self._table._protocol
+
+    def _are_splits(self, answer: Any) -> bool:
+        return (
+            type(answer) is list
+            and len(answer) == len(self)
+            and all(type(split) is Split and anew(split).fits(self.view) for split in answer)
+        )
+
+    def _amounts(self, amount: Amounts) -> list[Amount]:
+        if isinstance(amount, Sequence):
+            if len(amount) != len(self):
+                raise BudgetError("give one amount for all cells, or one for each")
+            return [exact(each) for each in amount]
+        return [exact(amount)]
+
+    def _charge(self, mechanisms: Sequence[Any], question: Question) -> None:
+        one = mechanisms[0] if len(mechanisms) == 1 else mechanisms
+        try:
+            self._table.ledger.charge(self._scopes, one, question, self._place)
+        except BudgetExceeded as error:
+            if not self._table._missed:
+                raise
+            names = ", ".join(map(repr, sorted(self._table._missed)))
+            raise FederationError(
+                f"{names} left in the middle of a question. The others were charged for it, and to "
+                "ask it again, and what follows, the budget has too little left: the run stops. "
+                "Their ledgers show what they spent; fit again, on a FederatedTable without it"
+            ) from error
+
+    def _ask(self, question: str, *given: Any, **options: Any) -> list[tuple[str, Any]]:
+        return self._table._connections.ask_all(question, *given, places=self._places, **options)
+
+    def _refuse(self, question: str) -> NoReturn:
+        raise FederationError(
+            f"a federation cannot answer {question!r}: it does not sum over parties"
+        )

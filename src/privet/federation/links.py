@@ -1,0 +1,375 @@
+"""Connections to parties: in this process, or in one of their own.
+
+A *link* carries questions to a party. What goes between processes are the bytes of
+:mod:`privet.federation.wire`, which can do nothing but be read. :class:`Connections` are what a
+coordinator has of all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from numbers import Real
+from pickle import PicklingError
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, Protocol
+
+from privet.errors import FederationError, PrivetError
+from privet.federation.party import Lost, Party, Refused
+from privet.federation.wire import MOST_BYTES, Reply, Request, WireError, decode_as, encode
+
+#: About a year, in seconds: what clocks can wait for.
+_MOST_PATIENCE = 30_000_000
+
+
+class Link(Protocol):
+    """A connection to one party.
+
+    Questions may be sent to several parties before answers are awaited. How long a link waits for
+    an answer counts from the question: several slow parties are waited for at the same time.
+    """
+
+    name: str
+
+    def send(self, target: int, question: str, *given: Any, **options: Any) -> int:
+        """Send a question; return its number."""
+
+    def receive(self, number: int) -> Any:
+        """Return the answer to a question, or raise :class:`Refused` or :class:`Lost`."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+
+class LocalLink:
+    """A party in this process.
+
+    Nothing is made into bytes here: that would lengthen a fit by a third. The party looks at what
+    it is given in the same way, by the same list of types (:meth:`Party.answer`).
+    """
+
+    def __init__(self, party: Party) -> None:
+        self.name = party.name
+        self.party = party
+        self._waiting: dict[int, tuple[int, str, tuple[Any, ...], dict[str, Any]]] = {}
+        self._sent = 0
+
+    def send(self, target: int, question: str, *given: Any, **options: Any) -> int:
+        """See :class:`Link`."""
+        self._sent += 1
+        if question == "forget":  # whose answer nobody waits for
+            self.party.answer(target, question)
+            return self._sent
+        self._waiting[self._sent] = (target, question, given, options)
+        return self._sent
+
+    def receive(self, number: int) -> Any:
+        """See :class:`Link`."""
+        target, question, given, options = self._waiting.pop(number)
+        try:
+            return self.party.answer(target, question, *given, **options)
+        except FederationError:
+            raise
+        except PrivetError as error:
+            raise Refused(f"party {self.name!r} refuses: {error}") from error
+        except Exception:  # of a party of another kind: its text could be about the rows
+            lost = Lost(f"party {self.name!r} failed")
+        raise lost
+
+    def close(self) -> None:
+        """See :class:`Link`."""
+        self.party.close()
+
+
+class ProcessLink:
+    """A party in a process of its own, which reads its rows itself; asked by one thread at a time.
+
+    At its start the new process gets ``make`` and ``given`` as Python starts processes: pickled, by
+    the process that starts it, whose child it is. From then on the two send each other bytes of
+    :mod:`privet.federation.wire` and nothing is unpickled: neither can run code in the other.
+
+    Parameters
+    ----------
+    name : str
+        The party's name.
+    make : function
+        Makes the :class:`Party`; it must be importable, and is called in the new process.
+    given : tuple
+        What it is called with.
+    patience : float, default=600.0
+        Seconds from a question to its answer; one that arrives later is not read. The first answer
+        takes as long as the process needs to start.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[..., Party],
+        given: tuple[Any, ...] = (),
+        *,
+        patience: float = 600.0,
+    ) -> None:
+        if not isinstance(given, tuple):
+            raise FederationError("given must be a tuple of what make is called with: (name,)")
+        seconds: Any = patience
+        known = isinstance(seconds, Real) and not isinstance(seconds, bool)
+        if not known or not 0 < seconds <= _MOST_PATIENCE:
+            raise FederationError(
+                f"patience must be a number of seconds above 0, at most {_MOST_PATIENCE:,}"
+            )
+        self.name = name
+        self.patience = float(seconds)
+        self._sent = 0
+        self._asked: dict[int, float] = {}
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=serve, args=(theirs, name, make, given), daemon=True)
+        try:
+            self._process.start()
+        except (AttributeError, TypeError, PicklingError) as error:
+            raise FederationError(
+                "another process must be able to import make and what it is given: take a function "
+                "of a module"
+            ) from error
+        theirs.close()
+        # A process that does not read would block whoever writes, and one that stops in the middle
+        # of an answer whoever reads: threads do, not the asker.
+        self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
+        self._inbox: SimpleQueue[tuple[float, bytes | None]] = SimpleQueue()
+        self._writer = Thread(target=self._write, daemon=True)
+        self._reader = Thread(target=self._read, daemon=True)
+        self._writer.start()
+        self._reader.start()
+
+    def _write(self) -> None:
+        with suppress(Exception):  # closed while it writes: there is nobody to write to any more
+            while (message := self._outbox.get()) is not None:
+                self._pipe.send_bytes(message)
+
+    def _read(self) -> None:
+        with suppress(Exception):  # whatever it is, there is nothing more to read
+            while True:
+                message = self._pipe.recv_bytes(MOST_BYTES)
+                self._inbox.put((time.monotonic(), message))
+        self._inbox.put((0.0, None))
+
+    def send(self, target: int, question: str, *given: Any, **options: Any) -> int:
+        """See :class:`Link`."""
+        if not self._writer.is_alive():
+            raise Lost(f"party {self.name!r} is lost")
+        self._outbox.put(encode(Request(self._sent + 1, target, question, given, options)))
+        self._sent += 1
+        if question != "forget":  # whose answer nobody waits for
+            self._asked[self._sent] = time.monotonic()
+        return self._sent
+
+    def receive(self, number: int) -> Any:
+        """See :class:`Link`. Answers to other questions (late ones, second ones) are dropped."""
+        deadline = self._asked.pop(number) + self.patience
+        while True:
+            try:
+                arrived, message = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
+            except Empty:
+                arrived, message = math.inf, b""
+            if message is None:
+                self._inbox.put((arrived, message))  # for the next one who asks
+                raise Lost(f"party {self.name!r} is lost")
+            if arrived > deadline:
+                raise Lost(f"party {self.name!r} did not answer in time")
+            answer = self._open(message)
+            if answer.number != number:
+                continue
+            if answer.kind == "refused":
+                raise Refused(f"party {self.name!r} refuses: {answer.value}")
+            if answer.kind == "failed":
+                raise Lost(f"party {self.name!r} failed")
+            return answer.value
+
+    def _open(self, message: bytes) -> Reply:
+        """Return the answer that a message is, if it is one."""
+        with suppress(WireError):
+            return decode_as(Reply, message)
+        raise Lost(f"party {self.name!r} answered nonsense")
+
+    def close(self) -> None:
+        """See :class:`Link`."""
+        # A word, not just the end of the pipe: as long as a thread reads from it, it has no end.
+        self._outbox.put(encode(None))
+        self._outbox.put(None)
+        self._writer.join(timeout=1)
+        if self._writer.is_alive():  # it writes to somebody who does not read
+            self._process.kill()
+        self._process.join(timeout=5)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join(timeout=5)
+        self._reader.join(timeout=1)
+        self._pipe.close()
+
+
+def serve(pipe: Any, name: str, make: Callable[..., Party], given: tuple[Any, ...]) -> None:
+    """Answer questions until the pipe ends, or the asker does; then settle the books.
+
+    What is no question ends the connection.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    party, fault = _make(name, make, given)
+    try:
+        while True:
+            question = decode_as(Request, pipe.recv_bytes(MOST_BYTES))
+            pipe.send_bytes(_reply(party, fault, question))
+    except Exception:  # the end of the pipe, or what was sent by nobody who asks
+        return
+    finally:
+        if party is not None:
+            party.close()
+
+
+def _reply(party: Party | None, fault: str, asked: Request) -> bytes:
+    """Return a party's answer to a question, as it is sent."""
+    number = asked.number
+    try:
+        if party is None:
+            raise Refused(fault)
+        found = party.answer(asked.target, asked.name, *asked.given, **asked.options)
+        return encode(Reply(number, "answer", found))
+    except (Lost, WireError):
+        return encode(Reply(number, "failed"))
+    except PrivetError as error:
+        return encode(Reply.refusal(number, str(error)))
+    except Exception:  # what went wrong may be about the rows
+        return encode(Reply(number, "failed"))
+
+
+def _make(
+    name: str, make: Callable[..., Party], given: tuple[Any, ...]
+) -> tuple[Party | None, str]:
+    """Return a party, or why there is none."""
+    try:
+        party: object = make(*given)
+    except PrivetError as error:
+        return None, str(error)
+    except Exception:  # what went wrong may be about the rows
+        return None, "it could not be made; call its make by itself to see why"
+    if not isinstance(party, Party):
+        return None, "its make returns no Party"
+    if party.name != name:
+        party.close()
+        return None, "its make returns a Party with another name than the link's"
+    return party, ""
+
+
+class Connections:
+    """A coordinator's links to the parties that are still there."""
+
+    def __init__(self, links: Sequence[Link], least: int) -> None:
+        self.links = list(links)
+        self.least = least
+        #: Who is not there any more.
+        self.lost: list[str] = []
+        self.closed = False
+        self._stale: list[dict[str, int]] = []
+
+    def ask_all(
+        self,
+        question: str,
+        *given: Any,
+        places: dict[str, int] | None = None,
+        each: dict[str, Any] | None = None,
+        check: Callable[[Any], bool] | None = None,
+        **options: Any,
+    ) -> list[tuple[str, Any]]:
+        """Ask all parties at once; return names and answers of those that are left.
+
+        ``each`` has something for every party by its name, to come with the question.
+        A party that is lost, or whose answer is no answer, is asked nothing any more. One that
+        refuses stops the run: its owner decides, and the others' books show what they spent.
+        """
+        if self.closed:
+            raise FederationError("this federation is closed; make a new one of new parties")
+        self._clear()
+        asked, lost = [], []
+        for link in self.links:
+            target = 0 if places is None else places.get(link.name)
+            if target is None:
+                lost.append(link)
+                continue
+            try:
+                mine = given if each is None else (*given, each[link.name])
+                asked.append((link, link.send(target, question, *mine, **options)))
+            except Lost:
+                lost.append(link)
+        found = []
+        refused: FederationError | None = None
+        for link, number in asked:
+            try:
+                answer = link.receive(number)
+            except Lost:
+                lost.append(link)
+                continue
+            except FederationError as error:
+                refused = refused or error
+                continue
+            if check is None or _passes(check, answer):
+                found.append((link.name, answer))
+            else:
+                lost.append(link)
+        if lost:
+            self.links = [link for link in self.links if link not in lost]
+            self.lost += [link.name for link in lost]
+        if refused is not None:
+            raise refused
+        if len(self.links) < self.least:
+            names = ", ".join(map(repr, self.lost))
+            raise FederationError(
+                f"{names} did not answer, or answered nonsense; {len(self.links)} parties are left "
+                f"and {self.least} are needed. The ledgers of the others show what they spent; to "
+                "go on, make a FederatedTable without the lost ones"
+            )
+        return found
+
+    def forget(self, places: dict[str, int]) -> None:
+        """Note that some cells are not needed any more; parties hear of it with the next question.
+
+        Called when cells are collected, perhaps while answers are awaited: nothing is sent here.
+        """
+        self._stale.append(places)
+
+    def _clear(self) -> None:
+        while self._stale:
+            places = self._stale.pop()
+            for link in self.links:
+                if link.name in places:
+                    with suppress(Lost):  # it will be noticed by the next question
+                        link.send(places[link.name], "forget")
+
+
+def links_to(parties: Any) -> list[Link]:
+    """Return a link to every party."""
+    try:
+        links = [LocalLink(each) if isinstance(each, Party) else each for each in parties]
+    except TypeError:
+        links = [None]
+    methods = ("name", "send", "receive", "close")
+    if not all(hasattr(link, method) for link in links for method in methods):
+        raise FederationError(
+            "give a list of parties, or of links to them, not rows: Party(name, features, target, "
+            "schema, budget) makes one"
+        )
+    if len({link.name for link in links}) < len(links) or not links:
+        raise FederationError("give at least one party, each with its own name")
+    return links
+
+
+def _passes(check: Callable[[Any], bool], answer: Any) -> bool:
+    """Tell whether an answer is one; what cannot even be looked at is none."""
+    try:
+        return check(answer)
+    except Exception:
+        return False

@@ -1,0 +1,115 @@
+"""What all protocols have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.criteria import Criterion
+from privet.errors import FederationError
+from privet.federation.links import Connections
+from privet.privacy import Released
+from privet.privacy.budget import Amount
+from privet.schema import Schema
+from privet.tables import Candidates, Split
+
+if TYPE_CHECKING:
+    from privet.federation.cells import Amounts, FederatedCells
+
+
+@dataclass(frozen=True)
+class SplitChoice:
+    """What a learner asks when every cell is to choose a split.
+
+    Attributes
+    ----------
+    candidates : Candidates
+        Which splits are offered.
+    criterion : Criterion
+        What they are judged by.
+    amount : amount
+        What it may cost, in epsilon.
+    allowed : bool array of shape (cells, features)
+        Which features each cell may use.
+    how : {"flip", "exponential", "rnm"}
+        By which selection.
+    alike : bool
+        Whether all candidates count alike (``choose_best``), or by their base measure
+        (``choose_splits``).
+    """
+
+    candidates: Candidates
+    criterion: Criterion
+    amount: Amount
+    allowed: NDArray[np.bool_]
+    how: str
+    alike: bool
+
+
+class AggregationProtocol(ABC):
+    """A way to put the answers of several parties together.
+
+    Parameters
+    ----------
+    parties : int
+        How many there are at the start.
+    honest : int, optional
+        How many parties add their noise for sure, where that matters.
+    least : int
+        With fewer parties than this a run stops.
+    """
+
+    #: What people call it.
+    name: ClassVar[str]
+    #: What each question to cells asks of every party: an owner may not allow it.
+    asks: ClassVar[Mapping[str, str]]
+    #: No question may cost less.
+    least_amount: ClassVar[Fraction] = Fraction(0)
+
+    def __init__(self, parties: int, honest: int | None, least: int) -> None:
+        del least
+        if honest is not None:
+            raise FederationError("honest is for secure sums: elsewhere a party needs no others")
+        #: How many parties' noise an answer rests on.
+        self.honest = parties
+
+    @property
+    @abstractmethod
+    def trust(self) -> str:
+        """What the guarantee of an answer rests on, for a model's card."""
+
+    def connect(self, connections: Connections) -> None:
+        """Let the parties exchange what they need before the first question. Free."""
+        del connections
+
+    def check_party(self, name: str, key: bytes | None, members: int, doubted: int) -> None:
+        """Raise if a party is not ready for a fit, by its public key and how many it doubts."""
+        del name, key, members, doubted
+
+    def check_choices(
+        self, schema: Schema, criterion: Criterion, options: int, how: str | None
+    ) -> None:
+        """Raise if splits cannot be chosen in this way: see :class:`~privet.tables.Table`."""
+        del schema, criterion, options, how
+
+    @abstractmethod
+    def noisy_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
+        """Return how many records each cell has, with noise."""
+
+    @abstractmethod
+    def noisy_class_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
+        """Return how many records of each class each cell has, with noise."""
+
+    @abstractmethod
+    def choose_labels(self, cells: FederatedCells, amount: Amount) -> list[int]:
+        """Return for every cell a class that is frequent there."""
+
+    @abstractmethod
+    def choose_splits(self, cells: FederatedCells, choice: SplitChoice) -> list[Split]:
+        """Return one split for every cell, of which there is at least one."""

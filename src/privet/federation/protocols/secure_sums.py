@@ -1,0 +1,270 @@
+"""Sums and choices of which nobody sees a part: one noise, as on a single machine."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.criteria import HALVINGS, MAX_ROWS, MOST_CHORDED, Criterion, MinOfLinear
+from privet.errors import FederationError
+from privet.federation.answers import is_key, is_place, is_sealed, words_of
+from privet.federation.links import Connections
+from privet.federation.mpc import (
+    MOST_OPTIONS,
+    ChoiceShape,
+    check_cryptography,
+    check_range,
+    correlated_randomness,
+    has_room,
+    open_sum,
+    openings,
+    winners,
+)
+from privet.federation.party import check_honest
+from privet.federation.protocols.base import AggregationProtocol, SplitChoice
+from privet.federation.wire import MOST_BYTES
+from privet.privacy import (
+    SMALLEST_RATE,
+    Asked,
+    LaplaceShare,
+    NoisyMaxShare,
+    Question,
+    Released,
+    exact,
+)
+from privet.privacy.budget import Amount
+from privet.schema import Schema
+from privet.tables import Split, list_candidates
+
+if TYPE_CHECKING:
+    from privet.federation.cells import Amounts, FederatedCells
+
+#: No sum of counts and noise is larger, for any amount that can be shared; nearly all sums whose
+#: masks do not cancel are.
+_LARGEST = 2**40
+
+
+class SecureSums(AggregationProtocol):
+    """Counts that are summed under masks, and choices by sums that nobody sees.
+
+    The parties' shares of noise add up to *one* noise. Splits and labels are chosen by noisy scores
+    of all parties' rows, of which only the largest one's place is seen
+    (:mod:`privet.federation.mpc`).
+    """
+
+    name: ClassVar[str] = "secure-sum"
+    asks: ClassVar[Mapping[str, str]] = {
+        "noisy_counts": "share_counts",
+        "noisy_class_counts": "share_class_counts",
+        "choose_labels": "share_labels",
+        "choose_best": "share_splits",
+        "choose_splits": "share_splits",
+    }
+    #: Shares of noise are drawn from tables of a limited size.
+    least_amount: ClassVar[Fraction] = SMALLEST_RATE
+
+    def __init__(self, parties: int, honest: int | None, least: int) -> None:
+        check_cryptography()
+        if parties < 2:
+            raise FederationError("a secure sum needs two parties or more")
+        super().__init__(parties, None, least)
+        self.honest = parties if honest is None else honest
+        if least < self.honest:
+            raise FederationError(
+                f"least={least} needs honest={least} or fewer: with fewer parties than "
+                "honest ones there is too little noise"
+            )
+        #: The parties' public keys.
+        self._public_keys: dict[str, bytes] = {}
+
+    @property
+    def trust(self) -> str:
+        """See :class:`AggregationProtocol`."""
+        return (
+            f"this epsilon holds if at least {self.honest} of the parties are honest, that "
+            "is, add their share of the noise, show it to nobody and keep it nowhere, if the keys "
+            "that parties have of each other are theirs, and, for splits and labels, if all follow "
+            "the protocol and the coordinator pools what it knows with none of them"
+        )
+
+    def connect(self, connections: Connections) -> None:
+        """See :class:`AggregationProtocol`: public keys, and a key that only the parties have."""
+        self._public_keys = dict(connections.ask_all("public_key", check=is_key))
+        connections.ask_all("join", self._public_keys)
+        sealed = [given for _, given in connections.ask_all("seal", check=is_sealed) if given]
+        connections.ask_all("unseal", sealed[0] if sealed else {})
+
+    def check_party(self, name: str, key: bytes | None, members: int, doubted: int) -> None:
+        """See :class:`AggregationProtocol`."""
+        if key != self._public_keys[name]:
+            raise FederationError(
+                f"party {name!r} has joined another federation since, with new keys: make a "
+                "new FederatedTable. Nothing was spent"
+            )
+        check_honest(name, self.honest, members, doubted)
+
+    def check_choices(
+        self, schema: Schema, criterion: Criterion, options: int, how: str | None
+    ) -> None:
+        """See :class:`AggregationProtocol`."""
+        if how not in (None, "flip"):
+            raise FederationError(
+                "under secure sums, splits are chosen by permute-and-flip: ask for 'flip', or use "
+                "another protocol"
+            )
+        found = comparable(criterion, len(schema.classes or ()), options)
+        if found is None:
+            raise FederationError(
+                f"under secure sums, {criterion.name!r} cannot judge splits: it takes more than "
+                f"sums and comparisons; use 'gini' or 'max' (Gini up to {MOST_CHORDED:,} classes), "
+                "or another protocol"
+            )
+        if options > MOST_OPTIONS:
+            raise FederationError(
+                f"under secure sums, parties choose among {MOST_OPTIONS:,} splits at most, not "
+                f"{options:,}: take fewer features or cuts, or another protocol"
+            )
+        check_range(found.spread * MAX_ROWS, options)
+
+    def noisy_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
+        """See :class:`AggregationProtocol`."""
+        question = Question(Asked.ROW_COUNT)
+        return Released(self._sum(cells, "share_counts", amount, (len(cells),), question))
+
+    def noisy_class_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
+        """See :class:`AggregationProtocol`."""
+        shape = (len(cells), len(cells.schema.classes or ()))
+        question = Question(Asked.CLASS_COUNTS)
+        return Released(self._sum(cells, "share_class_counts", amount, shape, question))
+
+    def _sum(
+        self,
+        cells: FederatedCells,
+        share: str,
+        amount: Amounts,
+        shape: tuple[int, ...],
+        question: Question,
+    ) -> NDArray[np.int64]:
+        """Return a sum over the parties of numbers that nobody sees, with one noise."""
+        table = cells._table
+        while True:
+            shares = [LaplaceShare(1, each, self.honest) for each in cells._amounts(amount)]
+            cells._charge(shares, question)
+            members = table.parties
+            given = (amount, self.honest, members, secrets.token_bytes(16))
+            masked = cells._ask(share, *given, check=words_of(math.prod(shape)))
+            if len(masked) == len(members):
+                break
+            # The masks of a lost member do not cancel: what came is noise, and those who are left
+            # are asked, and charged, again.
+            if len(table.parties) < max(table.least, 2):
+                raise FederationError("too few parties are left for a sum")
+            table._missed |= set(members) - set(table.parties)
+        total = open_sum([part for _, part in masked]).view(np.int64)
+        if np.abs(total.astype(np.float64)).max(initial=0.0) > _LARGEST:
+            raise FederationError(
+                "the sum is no count: a party answered nonsense, or lost its keys"
+            )
+        return total.reshape(shape)
+
+    def choose_labels(self, cells: FederatedCells, amount: Amount) -> list[int]:
+        """See :class:`AggregationProtocol`."""
+        mechanism = NoisyMaxShare(1, exact(amount), self.honest)
+        shape = ChoiceShape(len(cells), len(cells.schema.classes or ()))
+        question = Question(Asked.LABEL)
+        return self._choose(cells, "share_labels", (amount,), shape, mechanism, question)
+
+    def choose_splits(self, cells: FederatedCells, choice: SplitChoice) -> list[Split]:
+        """See :class:`AggregationProtocol`. Always by permute-and-flip, nearly."""
+        candidates, view = choice.candidates, cells.view
+        offered = list_candidates(candidates, view)
+        classes = len(cells.schema.classes or ())
+        criterion = comparable(choice.criterion, classes, len(offered))
+        assert criterion is not None  # check_choices
+        mechanism = NoisyMaxShare(criterion.spread, choice.amount, self.honest)
+        regions = sum(candidates.width(feature, view) for feature, _ in offered)
+        terms, forms, _ = criterion.linear_forms(classes).shape
+        shape = ChoiceShape(len(cells), len(offered), regions * terms, forms, criterion.halvings)
+        given = (candidates, criterion, choice.amount, choice.allowed)
+        question = Question(Asked.SPLIT, choice.criterion.name)
+        places = self._choose(cells, "share_splits", given, shape, mechanism, question)
+        return [candidates.split(*offered[place], cell, view) for cell, place in enumerate(places)]
+
+    def _choose(
+        self,
+        cells: FederatedCells,
+        share: str,
+        given: tuple[Any, ...],
+        shape: ChoiceShape,
+        mechanism: NoisyMaxShare,
+        question: Question,
+    ) -> list[int]:
+        """Return for every cell the option with the largest noisy sum over the parties."""
+        if not len(cells):
+            return []
+        if 8 * shape.randomness_size > MOST_BYTES - 2**20:  # some room for what is around the words
+            raise FederationError(
+                "under secure sums, a choice among that many splits takes messages that are too "
+                "large: take fewer features or cuts, or another protocol"
+            )
+        table = cells._table
+        while True:
+            cells._charge([mechanism], question)
+            members = table.parties
+            asked = (*given, mechanism.honest, members, secrets.token_bytes(16))
+            choices = dict(cells._ask(share, *asked, check=is_place))
+            chosen = None
+            if len(choices) == len(members):
+                chosen = _run_choice(table._connections, choices, shape)
+            table._connections.forget(choices)
+            if chosen is not None:
+                return chosen
+            # As for sums: without a member nothing can be read, and the others are asked again.
+            if len(table.parties) < max(table.least, 2):
+                raise FederationError("too few parties are left for a choice")
+            table._missed |= set(members) - set(table.parties)
+
+
+def _run_choice(
+    connections: Connections, choices: dict[str, int], shape: ChoiceShape
+) -> list[int] | None:
+    """Deal randomness, pass on what the parties open, and return what they chose.
+
+    ``choices`` has the number under which each party takes part. None after a loss.
+    """
+    chosen: list[int] = []
+    for some in shape.batches():
+        dealt = correlated_randomness(some, len(choices))
+        given: dict[str, Any] = dict(zip(choices, dealt, strict=True))
+        opened = np.zeros(0, dtype=np.uint64)
+        for size, xor in openings(some):
+            words = connections.ask_all("step", places=choices, each=given, check=words_of(size))
+            if len(words) < len(choices):
+                return None
+            opened = open_sum([part for _, part in words], xor=xor)
+            given = dict.fromkeys(choices, opened)
+        found = winners(opened, shape.options)
+        if found.min() < 0:
+            raise FederationError(
+                "the choice is no option: a party answered nonsense, or lost its keys"
+            )
+        chosen += found.tolist()
+    return chosen
+
+
+def comparable(criterion: Criterion, classes: int, options: int) -> MinOfLinear | None:
+    """Return what parties choose splits by: as close to a criterion as there is room for.
+
+    None if sums and comparisons cannot tell it.
+    """
+    for halvings in reversed(HALVINGS):
+        found = criterion.as_min_of_linear(classes, halvings)
+        if found is None or has_room(found.spread * MAX_ROWS, options):
+            return found
+    return found  # a choice that is refused
