@@ -121,12 +121,10 @@ def fit_privet_seeded(X: np.ndarray, y: np.ndarray) -> tuple[Times, Any]:
 
 
 def bin_privet(X: np.ndarray, y: np.ndarray) -> tuple[Times, Any]:
-    from privet.tables import View
-    from privet.tables.memory import MemoryEngine
+    from privet.engines import memory_engine
 
     schema = make_schema()
-    view = View.of_bins(schema)
-    return {"fit": timed(lambda: MemoryEngine(X, y, schema).codes(view))[0]}, {}
+    return {"fit": timed(lambda: memory_engine(X, y, schema))[0]}, {}
 
 
 def fit_sklearn(X: np.ndarray, y: np.ndarray) -> tuple[Times, Any]:
@@ -188,8 +186,7 @@ def measure_counting(rows: int, repeats: int) -> dict[str, Any]:
     """Count one level: Privet's engine, keys included, and the reference loop, keys given."""
     from numba import njit
 
-    from privet.tables import Split, View
-    from privet.tables.memory import MemoryEngine
+    from privet.engines import Split, View, memory_engine
 
     @njit(nogil=True, boundscheck=False)
     def reference(codes: Any, keys: Any, counts: Any) -> None:
@@ -200,8 +197,10 @@ def measure_counting(rows: int, repeats: int) -> dict[str, Any]:
 
     schema = make_schema()
     view = View.of_bins(schema)
-    engine = MemoryEngine(*make_data(rows), schema)
-    by_row = np.ascontiguousarray(engine.codes(view).T)
+    engine = memory_engine(*make_data(rows), schema)
+    blocks = engine._blocks._blocks
+    by_row = np.ascontiguousarray(np.concatenate([block.codes(view) for block in blocks], 1).T)
+    labels = np.concatenate([block.labels for block in blocks])
     size = BINS + 1
     eight = Split(2, tuple(code * 8 // size for code in range(size)))
     all_codes = tuple(range(size))
@@ -214,12 +213,12 @@ def measure_counting(rows: int, repeats: int) -> dict[str, Any]:
         size**2: engine.split(level, [Split(3, all_codes)] * size),
     }
     found: dict[str, Any] = {}
-    for cells, assignment in levels.items():
-        labels = engine._labels
-        keys = assignment.cells * np.int32(2) + labels  # every record lies in a cell here
+    for cells, handle in levels.items():
+        place = np.concatenate([block.cells(handle.lineage) for block in blocks])
+        keys = place * np.int32(2) + labels  # every record lies in a cell here
         counts = np.zeros((2 * cells, FEATURES, size), dtype=np.int32)
         reference(by_row, keys, counts)
-        ours = [batch for _, batch in engine.histograms(assignment, range(FEATURES))]
+        ours = [batch for _, batch in engine.histograms(handle, range(FEATURES))]
         for j in range(FEATURES):
             joined = np.concatenate([batch[j] for batch in ours])
             expected = counts[:, j].reshape(cells, 2, size).transpose(0, 2, 1)
@@ -228,9 +227,7 @@ def measure_counting(rows: int, repeats: int) -> dict[str, Any]:
         plain, engines = [], []
         for _ in range(repeats):  # in turn, so that a busy machine slows both
             plain.append(timed(lambda k=keys, c=counts: reference(by_row, k, c))[0])
-            engines.append(
-                timed(lambda a=assignment: list(engine.histograms(a, range(FEATURES))))[0]
-            )
+            engines.append(timed(lambda a=handle: list(engine.histograms(a, range(FEATURES))))[0])
         found[str(cells)] = {"reference": best(plain), "privet": best(engines)}
     return found
 

@@ -23,6 +23,8 @@ from privet import (
 )
 from privet.audit import exact
 from privet.audit.catalogue import ONE, TWO
+from privet.engines.blocks import Block
+from privet.engines.lineage import Divide
 from privet.learners import friedman_schuster
 from privet.privacy import (
     Asked,
@@ -35,8 +37,7 @@ from privet.privacy import (
     quantiles,
 )
 from privet.tables import PrivateCells
-from privet.tables import table as wall
-from privet.tables.memory import MemoryEngine
+from privet.tables import private as wall
 
 U0, U1, V0, V1 = exact.universe(ONE)
 SHORT = [((), (U0,)), ((U0,), (V1, U0)), ((U0, V1), (U0, U0, V1))]
@@ -127,7 +128,7 @@ def test_a_stop_rule_on_exact_counts(monkeypatch):
     def exact_counts(self, amount):
         self._charge(self._noises(amount, l1=1, squared_l2=1), Question(Asked.ROW_COUNT))
         engine = wall._rooms[self._table].engine
-        return engine.class_counts(wall._assignments[self]).sum(axis=1)
+        return engine.class_counts(wall._handles[self]).sum(axis=1)
 
     monkeypatch.setattr(PrivateCells, "noisy_counts", exact_counts)
     verdict = audit(model, pairs=pairs)
@@ -163,15 +164,16 @@ def test_parts_by_position(monkeypatch):
     model = DiffPID3Classifier(1.0, ONE, max_depth=1)
     pairs = [((U0, U1, U0), (U1, U0, U1, U0)), ((U0, V1), (U0, U0, V1))]
     assert audit(model, pairs=pairs).holds
-    real = MemoryEngine.split
+    real = Block.cells
 
-    def by_position(self, assignment, splits):
-        found = real(self, assignment, splits)
-        inside = found.cells >= 0
-        found.cells[inside] = np.arange(len(found.cells))[inside] % found.size
+    def by_position(self, lineage):
+        found = real(self, lineage)
+        if isinstance(lineage.step, Divide):
+            inside = found >= 0
+            found[inside] = np.arange(len(found))[inside] % lineage.size
         return found
 
-    monkeypatch.setattr(MemoryEngine, "split", by_position)
+    monkeypatch.setattr(Block, "cells", by_position)
     verdict = audit(model, pairs=pairs)
     assert not verdict.holds
     assert verdict.found > verdict.claim
@@ -244,7 +246,7 @@ def test_something_kept_on_the_model(monkeypatch, hidden):
         self._kept = {
             "seed": secrets.randbits(64),
             "source": room.noise,
-            "rows": {"n": len(room.engine._labels)},
+            "rows": {"n": room.engine.rows},
         }[hidden]
         return real(self, table, **options)
 

@@ -232,7 +232,7 @@ def test_an_unexpected_error_keeps_its_message_to_itself(folder, call_privet, mo
     def explode(*_, **__):
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr("privet.tables.memory.MemoryEngine.__init__", explode)
+    monkeypatch.setattr("privet.engines.encoding.Encoder.encode", explode)
     code, output, error = call_privet(
         "fit", folder / "patients.csv", "--schema", folder / "schema.toml",
         "--out", folder / "model.json",

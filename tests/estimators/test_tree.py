@@ -30,7 +30,7 @@ from privet.learners.whole_trees import (
 )
 from privet.privacy import SeededNoise
 from privet.tables import Leaf, View
-from privet.tables.whole_trees import Menu, _Drawing
+from privet.tables.whole_trees import Gathered, Menu, _Drawing
 
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
 
@@ -320,14 +320,13 @@ class TestManyCategories:
         for rows in (8_000, 8_001):
             categories = np.arange(rows) % self.CATEGORIES
             codes = np.array([categories, np.zeros(rows, dtype=int)]).astype(np.uint16)
-            drawing = _Drawing(
-                codes, (categories % self.CLASSES).astype(np.uint8), np.ones(rows, dtype=np.int64),
-                menu, self.CLASSES, 1.0, False, SeededNoise(0), 1,
-            )  # fmt: skip
+            labels = (categories % self.CLASSES).astype(np.uint8)
+            source = Gathered(codes, labels, np.ones(rows, dtype=np.int64), menu.sizes)
+            drawing = _Drawing(source, menu, self.CLASSES, 1.0, False, SeededNoise(0), 1)
             seen = []
             # Record the log weights of the choice, and take the leaf: the last candidate here.
             drawing._choose = lambda logs, seen=seen: seen.append(logs) or len(logs) - 1
-            drawing.draw(np.arange(rows), 2)
+            drawing.draw(drawing.whole, 2)
             logs = seen[0] - seen[0].max()
             laws.append(logs - np.log(np.exp(logs).sum()))
         assert np.isfinite(laws).all()

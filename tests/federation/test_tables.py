@@ -263,7 +263,7 @@ def test_what_is_not_needed_need_not_be_allowed(protocol, learner):
 
 def test_a_party_answers_known_questions_only():
     party = party_of(0)
-    for question in ("rows", "_assignments", "__class__", "draw_trees", "close"):
+    for question in ("rows", "_handles", "__class__", "draw_trees", "close"):
         with pytest.raises(Refused, match="does not know"):
             party.answer(0, question)
     with pytest.raises(Refused, match="about cells"):
@@ -383,7 +383,7 @@ def test_what_goes_wrong_at_a_party_says_nothing_of_its_rows(monkeypatch):
     def fail(self, amount):
         raise IndexError("record 17 has code 42")
 
-    monkeypatch.setattr("privet.tables.table.PrivateCells.noisy_counts", fail)
+    monkeypatch.setattr("privet.tables.private.PrivateCells.noisy_counts", fail)
     clumsy = LocalLink(Clumsy("p1", *rows(20, 0), SCHEMA, Budget(1.0)))
     for ask in (
         lambda: party.answer(root, "noisy_counts", 1),

@@ -20,14 +20,15 @@ from scipy import stats
 
 from privet import Budget, BudgetExceeded, Categorical, Numeric, PrivateTable, Schema
 from privet.criteria import Gini
+from privet.engines import BlockEngine
+from privet.engines.losses import HEAVIEST, UNIT, loss_of
 from privet.errors import BudgetError, DataError
 from privet.privacy import SecureNoise, WholeTree
 from privet.tables import Gradients, Multiway, Split, pull_deviation
-from privet.tables import table as wall
-from privet.tables.losses import HEAVIEST, UNIT, loss_of
-from privet.tables.memory import MemoryEngine
+from privet.tables import private as wall
 from privet.tables.whole_trees import Menu
 
+from ..engines.behind import scores_of  # noqa: TID252
 from .enumeration import enumerated, law_of
 
 ALARM = 1e-6
@@ -80,8 +81,13 @@ def behind(table, cells, scores, kind, *, pure):
     """Return what only the wall knows: exact sums by cell and moment."""
     engine = wall._rooms[table].engine
     return engine.moments(
-        wall._assignments[cells], wall._scores[scores], _reach(scores, kind), pure=pure
+        wall._handles[cells], wall._scores[scores], _reach(scores, kind), pure=pure
     )
+
+
+def scores_behind(table, scores):
+    """Return what only the wall knows: the scores of all records."""
+    return scores_of(wall._rooms[table].engine, wall._scores[scores])
 
 
 def _reach(scores, kind):
@@ -105,7 +111,7 @@ def test_values_are_added_to_the_records_of_their_cells_alone(kind):
         code = 2 if math.isnan(x) else int(x > 0.5)
         if target[i] is not None:
             expected[i] += np.array(MORE[kind][code]) * (1 if code == 1 else 11)
-    np.testing.assert_allclose(wall._scores[scores], expected)
+    np.testing.assert_allclose(scores_behind(table, scores), expected)
     assert scores.bound >= np.abs(expected).max() - 1e-9
     assert table.ledger.entries == ()
 
@@ -126,7 +132,7 @@ def test_the_bound_is_public(kind):
 def test_senseless_values_are_refused_and_change_nothing(kind):
     table = open_table(kind, Budget(1))
     cells, scores = scored(table, kind)
-    before, bound = wall._scores[scores].copy(), scores.bound
+    before, bound = scores_behind(table, scores), scores.bound
     width = len(STARTS[kind])
     for values in (
         np.zeros((2, width)),
@@ -139,12 +145,12 @@ def test_senseless_values_are_refused_and_change_nothing(kind):
             scores.add(cells, values)
     with pytest.raises(ValueError, match="another table"):
         scores.add(open_table(kind, Budget(1)).root(), np.zeros((1, width)))
-    assert np.array_equal(wall._scores[scores], before)
+    assert np.array_equal(scores_behind(table, scores), before)
     assert scores.bound == bound
     scores.add(cells, np.full((3, width), 1e308))
     with pytest.raises(ValueError, match="stay finite"):  # infinite scores would have no bounds
         scores.add(cells, np.full((3, width), 1e308))
-    assert np.abs(wall._scores[scores]).max() <= 1e308
+    assert np.abs(scores_behind(table, scores)).max() <= 1e308
     for start in ((0.0,) * (width + 1), (), (math.nan,) * width, (math.inf,) * width):
         with pytest.raises(ValueError, match="finite scores"):
             table.start_scores(start)
@@ -288,14 +294,14 @@ def test_the_ledger_is_charged_before_anything_is_computed(kind, budget, monkeyp
     table = open_table(kind, budget)
     cells, scores = scored(table, kind)
     seen = []
-    for name in ("moments", "draw_trees"):
-        original = getattr(MemoryEngine, name)
+    for name in ("moments", "tree_rows"):
+        original = getattr(BlockEngine, name)
 
         def watch(self, *arguments, _original=original, **options):
             seen.append(table.ledger.left)
             return _original(self, *arguments, **options)
 
-        monkeypatch.setattr(MemoryEngine, name, watch)
+        monkeypatch.setattr(BlockEngine, name, watch)
     cells.noisy_gradients(scores, budget.limit / 2, reach=REACH[kind])
     cells.draw_trees(1, budget.limit / 4, scores=scores, reach=REACH[kind])
     assert seen[0] == budget.limit / 2
@@ -313,8 +319,7 @@ def test_what_is_too_dear_is_neither_computed_nor_charged(kind, budget, monkeypa
     def never(*_, **__):
         raise AssertionError("computed before it was paid for")
 
-    for name in ("moments", "draw_trees"):
-        monkeypatch.setattr(MemoryEngine, name, never)
+    monkeypatch.setattr(BlockEngine, "_ask", never)
     for ask in (
         lambda amount: cells.noisy_gradients(scores, amount, reach=REACH[kind]),
         lambda amount: cells.draw_trees(1, amount, scores=scores, reach=REACH[kind]),
@@ -391,7 +396,8 @@ def test_missing_numbers_are_left_out_and_others_are_clipped():
     assert found.pull[0, 0] == pytest.approx(0.7, abs=1e-4)
     scores = table.start_scores((0.0,))
     scores.add(root, np.array([[0.25]]))
-    assert wall._scores[scores][:, 0].tolist() == [0.25, 0, 0.25, 0.25, 0, 0, 0.25, 0.25, 0.25]
+    found = scores_behind(table, scores)[:, 0].tolist()
+    assert found == [0.25, 0, 0.25, 0.25, 0, 0, 0.25, 0.25, 0.25]
 
 
 def test_questions_about_classes_need_classes():
@@ -426,7 +432,7 @@ def law_of_trees(table, ask):
 def weights_behind(table, scores, kind, frame, target):
     """Return codes, labels and weights of all records as the losses have them."""
     loss = loss_of(SCHEMAS[kind])
-    labels, weights = loss.pulls(target, wall._scores[scores], _reach(scores, kind))
+    labels, weights = loss.pulls(target, scores_behind(table, scores), _reach(scores, kind))
     x = np.where(frame["x"].isna(), 2, frame["x"] > 0.5)
     codes = np.array([x, frame["a"] != "u"]).astype(np.uint8)
     return codes, labels, weights

@@ -18,7 +18,7 @@ from privet import Budget, Categorical, Numeric, PrivateTable, Schema
 from privet.errors import SchemaError
 from privet.privacy import SecureNoise, SeededNoise, WholeTree
 from privet.tables import whole_trees
-from privet.tables.whole_trees import STOP, Menu, _Drawing, _Sums, check_sizes, draw_tree
+from privet.tables.whole_trees import STOP, Gathered, Menu, _Drawing, _Sums, check_sizes, draw_tree
 
 from .enumeration import enumerated, law_of, offered
 
@@ -61,15 +61,13 @@ def test_every_tree_has_exactly_its_probability(case, weighted, merge):
     rate = 0.7
     drawn = law_of(
         lambda noise: draw_tree(
-            codes,
-            labels,
-            weights,
+            Gathered(codes, labels, weights, sizes),
             menu,
+            noise,
             classes=classes,
             depth=depth,
             rate=rate,
             merge=merge,
-            noise=noise,
             workers=1,
         )
     )
@@ -142,13 +140,13 @@ def test_the_root_of_a_tree_of_depth_three_has_exactly_its_law(
 
     with pytest.raises(FirstChoice):
         draw_tree(
-            *tables,
+            Gathered(*tables, sizes),
             menu,
+            Watcher(),
             classes=classes,
             depth=3,
             rate=rate,
             merge=merge,
-            noise=Watcher(),
             workers=2,
         )
     codes = tables[0]
@@ -189,11 +187,17 @@ def test_drawn_trees_follow_the_law_and_a_wrong_rate_is_seen(source):
     rate = 0.4
     draws = [
         draw_tree(
-            codes, labels, weights, menu, classes=2, depth=1, rate=rate, merge=True, noise=source,
+            Gathered(codes, labels, weights, menu.sizes),
+            menu,
+            source,
+            classes=2,
+            depth=1,
+            rate=rate,
+            merge=True,
             workers=1,
         )
         for _ in range(3_000)
-    ]  # fmt: skip
+    ]
 
     def p_value(at):
         law = enumerated(codes, labels, weights, menu, 2, 1, at)
@@ -220,13 +224,19 @@ def test_no_neighbour_is_told_apart_by_more_than_epsilon(classes, depth):
     def law(records):
         codes = np.array([r[:-1] for r in records], dtype=np.uint8).reshape(-1, len(menu.sizes)).T
         labels = np.array([r[-1] for r in records], dtype=np.uint8)
-        ones = np.ones(len(records), dtype=np.int64)
+        source = Gathered(codes, labels, np.ones(len(records), dtype=np.int64), menu.sizes)
         return law_of(
             lambda noise: draw_tree(
-                codes, labels, ones, menu, classes=classes, depth=depth,
-                rate=mechanism.rate, merge=True, noise=noise, workers=1,
+                source,
+                menu,
+                noise,
+                classes=classes,
+                depth=depth,
+                rate=mechanism.rate,
+                merge=True,
+                workers=1,
             )
-        )  # fmt: skip
+        )
 
     worst = 0.0
     for size in (0, 1, 2):
@@ -264,9 +274,7 @@ def test_the_logarithm_of_a_long_lookup_is_within_its_bound(classes, categories,
     labels = np.tile(np.arange(classes), categories)
     codes = np.repeat(np.arange(categories), classes).astype(np.uint16)[None]
     drawing = _Drawing(
-        codes,
-        labels,
-        counts.ravel(),
+        Gathered(codes, labels, counts.ravel(), (categories,)),
         Menu((False,), (categories,), (0,)),
         classes,
         rate,
@@ -274,7 +282,7 @@ def test_the_logarithm_of_a_long_lookup_is_within_its_bound(classes, categories,
         SeededNoise(0),
         1,
     )
-    sums = _Sums(drawing, np.arange(codes.shape[1]))
+    sums = _Sums(drawing, drawing.whole)
     (found,) = drawing._log_lookups(sums)
     with localcontext(prec=50):
         unit = Decimal(drawing.unit)

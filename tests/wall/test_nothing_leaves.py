@@ -1,48 +1,73 @@
 """The wall at run time: exact numbers, rows, seeds and generators do not leave the room.
 
-Exact numbers are *tainted*: the engine is made to return a subclass of ndarray that survives
+Exact numbers are *tainted*: every engine is made to return a subclass of ndarray that survives
 arithmetic, so whatever is computed from the data without noise can be told from what was released.
+Which answers and which estimators there are is found out, not listed: a new one is tested too.
 """
 
 import copy
 import dataclasses
+import inspect
 import json
 import pickle
 import types
+import typing
 import weakref
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from sklearn.base import is_regressor
 
 from privet import (
     Budget,
     DiffPID3Classifier,
-    PrivateAdditiveClassifier,
-    PrivateAdditiveRegressor,
+    DiPriMeForestClassifier,
+    DiPriMeTreeRegressor,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivateTable,
     PrivateTreeClassifier,
+    PrivaTreeClassifier,
     Schema,
+    TopDownClassifier,
+    baselines,
+    estimators,
     load,
 )
 from privet.criteria import Gini
 from privet.datasets import PATIENTS, make_patients
+from privet.engines import Axis, BlockEngine, CellsHandle, Engine, ScoresHandle, TreeLayout
+from privet.engines.blocks import Block
+from privet.engines.memory import LocalBlocks
+from privet.federation import FederatedTable, Party
 from privet.privacy import DiscreteLaplace, SecureNoise, SeededNoise
 from privet.tables import Gradients, Multiway, PrivateCells, Scores, View
-from privet.tables.memory import MemoryEngine
+from privet.tables import private as wall
 
 ROWS = 4_999  # a length that nothing else has
+TABLE = pa.table(make_patients(ROWS, seed=11))
+FEATURES = {name: PATIENTS.features[name] for name in PATIENTS.names if name != "days_in_hospital"}
+DAYS = Schema(FEATURES, "days_in_hospital", bounds=(0, 30))
 
 
 class Tainted(np.ndarray):
     """An array that was computed from the data."""
 
 
+class TaintedNumber(int):
+    """A number that was computed from the data."""
+
+
 FORBIDDEN = (
     Tainted,
-    MemoryEngine,
+    TaintedNumber,
+    BlockEngine,
+    LocalBlocks,
+    Block,
+    CellsHandle,
+    ScoresHandle,
     SecureNoise,
     SeededNoise,
     np.random.Generator,
@@ -83,103 +108,189 @@ def leaks(*roots):
         thing
         for thing in reachable(*roots)
         if isinstance(thing, FORBIDDEN)
-        or (isinstance(thing, np.ndarray | list | tuple | pa.Table) and len(thing) == ROWS)
+        or (isinstance(thing, list | tuple | pa.Table) and len(thing) == ROWS)
+        or (isinstance(thing, np.ndarray) and ROWS in thing.shape)
     ]
+
+
+#: What an engine gives out that says nothing of its rows.
+HARMLESS = (Schema, CellsHandle, ScoresHandle, bool, type(None))
+
+
+def exact_answers():
+    """Return the names of all that an engine can be asked, by what it says that it returns."""
+    found = {}
+    for name, member in vars(Engine).items():
+        asked = member.fget if isinstance(member, property) else member
+        if name.startswith("_") or not inspect.isfunction(asked):
+            continue
+        if typing.get_type_hints(asked)["return"] not in HARMLESS:
+            found[name] = isinstance(member, property)
+    return found
+
+
+def taint(answer):
+    """Mark all numbers of an answer."""
+    if isinstance(answer, np.ndarray):
+        return answer.view(Tainted)
+    if isinstance(answer, int):
+        return TaintedNumber(answer)
+    if isinstance(answer, list | tuple):
+        return type(answer)(map(taint, answer))
+    if isinstance(answer, dict):
+        return {key: taint(value) for key, value in answer.items()}
+    if isinstance(answer, Iterator):
+        return map(taint, answer)
+    assert isinstance(answer, slice), f"what is a {type(answer).__name__}?"
+    return answer
 
 
 @pytest.fixture
 def tainted(monkeypatch):
-    """Taint every exact number that the engine gives out."""
+    """Taint every exact number that an engine gives out; return how often each was asked for."""
+    asked = dict.fromkeys(exact_answers(), 0)
+    for name, is_property in exact_answers().items():
+        known = vars(BlockEngine)[name]
 
-    def taint(name, wrap):
-        original = getattr(MemoryEngine, name)
-        monkeypatch.setattr(MemoryEngine, name, lambda *a, **k: wrap(original(*a, **k)))
+        def answer(self, *given, _name=name, _ask=known.fget if is_property else known, **options):
+            asked[_name] += 1
+            return taint(_ask(self, *given, **options))
 
-    taint("class_counts", lambda counts: counts.view(Tainted))
-    taint("grid_counts", lambda counts: counts.view(Tainted))
-    taint("moments", lambda sums: sums.view(Tainted))
-    taint("start_scores", lambda scores: scores.view(Tainted))
-    taint(
-        "histograms",
-        lambda batches: (
-            (cells, {f: counts.view(Tainted) for f, counts in tables.items()})
-            for cells, tables in batches
-        ),
-    )
+        monkeypatch.setattr(BlockEngine, name, property(answer) if is_property else answer)
+    return asked
 
 
 @pytest.fixture
 def view(monkeypatch):
-    """Record all that a learner gets from its cells."""
+    """Record all that a learner gets from its table, its cells and its scores."""
     seen = []
-    questions = ["noisy_counts", "noisy_class_counts", "choose_splits", "choose_features"]
-    questions += ["draw_trees", "noisy_gradients"]
-    free = ["take", "split"]
-    at_table = ["quantiles", "start_scores"]
-    for home, name in [
-        *((PrivateCells, name) for name in questions + free),
-        *((PrivateTable, name) for name in at_table),
-        (Scores, "add"),
-    ]:
-        original = getattr(home, name)
+    for home in (PrivateCells, PrivateTable, Scores):
+        for name, original in inspect.getmembers(home, inspect.isfunction):
+            if name.startswith("_") and name != "__getitem__":
+                continue
 
-        def record(self, *arguments, _original=original, **options):
-            answer = _original(self, *arguments, **options)
-            seen.append(answer)
-            return answer
+            def record(self, *arguments, _original=original, **options):
+                answer = _original(self, *arguments, **options)
+                assert not isinstance(answer, Iterator), "which could not be looked into"
+                seen.append(answer)
+                return answer
 
-        monkeypatch.setattr(home, name, record)
+            monkeypatch.setattr(home, name, record)
     return seen
 
 
-TABLE = pa.table(make_patients(ROWS, seed=11))
-
-
-def test_a_drawn_tree_and_its_learners_view_hold_nothing_exact(tainted, view):
-    model = PrivateTreeClassifier(schema=PATIENTS, probability_share=0.1).fit(TABLE)
-    assert len(view) > 2
-    assert leaks(model) == []
+def check(model, view, tmp_path):
+    """Look for leaks in all that a learner saw, and in all that can be published of a model."""
     assert leaks(*view) == []
     numbers = [thing for thing in reachable(*view) if isinstance(thing, np.ndarray)]
     assert all(type(array) is np.ndarray for array in numbers)
-
-
-FEATURES = {name: PATIENTS.features[name] for name in PATIENTS.names if name != "days_in_hospital"}
-DAYS = Schema(FEATURES, "days_in_hospital", bounds=(0, 30))
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        PrivateBoostingClassifier(schema=PATIENTS, n_rounds=3, max_depth=2),
-        PrivateBoostingClassifier(schema=PATIENTS, n_rounds=3, max_depth=1, delta=1e-6),
-        PrivateBoostingClassifier(schema=PATIENTS, max_depth=2),
-        PrivateBoostingRegressor(schema=DAYS, n_rounds=3, max_depth=1, epsilon=10.0),
-        PrivateAdditiveClassifier(schema=PATIENTS, delta=1e-6),
-        PrivateAdditiveRegressor(schema=DAYS),
-    ],
-    ids=lambda e: f"{type(e).__name__}-{e.epsilon}-{e.delta}-{getattr(e, 'n_rounds', '')}",
-)
-def test_added_scores_and_their_learners_view_hold_nothing_exact(
-    estimator, tainted, view, tmp_path
-):
-    model = estimator.fit(TABLE)
-    assert len(view) > 3
     assert leaks(model) == []
-    assert leaks(*view) == []
-    numbers = [thing for thing in reachable(*view) if isinstance(thing, np.ndarray)]
-    assert all(type(array) is np.ndarray for array in numbers)
     assert leaks(pickle.loads(pickle.dumps(model))) == []
     model.save(tmp_path / "model.json")
     assert leaks(load(tmp_path / "model.json")) == []
 
 
+def test_all_answers_of_engines_are_known():
+    assert set(exact_answers()) == {
+        "rows",
+        "class_counts",
+        "target_counts",
+        "grid_counts",
+        "histograms",
+        "moments",
+        "places",
+        "sides",
+        "tree_rows",
+        "tree_facts",
+        "tree_sums",
+    }
+
+
+ESTIMATORS = [getattr(room, name) for room in (estimators, baselines) for name in room.__all__]
+#: So that each of them grows something, and none takes long.
+OPTIONS = {
+    "PrivateBoostingClassifier": {"n_rounds": 3, "max_depth": 2},
+    "PrivateBoostingRegressor": {"n_rounds": 3, "max_depth": 1, "epsilon": 10.0},
+    "DiffPC45Classifier": {"max_depth": 3},
+    "SulqID3Classifier": {"max_depth": 1, "epsilon": 8.0},
+    "PrivateTreeClassifier": {"probability_share": 0.1},
+}
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
+def test_every_estimator_and_its_learners_view_hold_nothing_exact(kind, tainted, view, tmp_path):
+    schema = DAYS if is_regressor(kind()) else PATIENTS
+    model = kind(schema=schema, **OPTIONS.get(kind.__name__, {})).fit(TABLE)
+    assert len(view) > 2
+    assert sum(count for name, count in tainted.items() if name != "rows") > 0
+    check(model, view, tmp_path)
+
+
+MORE = [
+    PrivateBoostingClassifier(schema=PATIENTS, n_rounds=3, max_depth=1, delta=1e-6),
+    PrivateBoostingClassifier(schema=PATIENTS, max_depth=2),
+    PrivateBoostingRegressor(schema=DAYS, n_rounds=2, max_depth=2, epsilon=10.0, delta=1e-6),
+    PrivaTreeClassifier(schema=PATIENTS, binning="quantile", max_depth=3),
+    PrivaTreeClassifier(schema=PATIENTS, binning="joint-quantile", max_depth=2),
+    PrivaTreeClassifier(schema=PATIENTS, split="histogram", max_depth=2),
+    TopDownClassifier(schema=PATIENTS, split="rnm", max_depth=2),
+    DiPriMeForestClassifier(schema=PATIENTS, variant="exp", partition=False, n_estimators=2),
+]
+
+
+@pytest.mark.parametrize("estimator", MORE, ids=lambda e: f"{type(e).__name__}{MORE.index(e)}")
+def test_other_options_hold_nothing_exact(estimator, tainted, view, tmp_path):
+    check(estimator.fit(TABLE), view, tmp_path)
+
+
+def test_trees_that_are_drawn_from_sums_hold_nothing_exact(tainted, view, tmp_path, monkeypatch):
+    monkeypatch.setattr(LocalBlocks, "gathers", False)
+    model = PrivateTreeClassifier(schema=PATIENTS, max_depth=2).fit(TABLE)
+    assert tainted["tree_sums"]
+    assert tainted["tree_facts"]
+    assert not tainted["tree_rows"]
+    check(model, view, tmp_path)
+
+
+@pytest.mark.parametrize("protocol", ["noisy-counts", "local-rnm", "secure-sum"])
+def test_a_federation_gets_nothing_exact(protocol, tainted, tmp_path):
+    """Parties in one process: what they answer goes through the wire, and nothing else does."""
+    parties = [
+        Party(f"p{k}", TABLE.slice(k * 2_500, 2_500), None, PATIENTS, Budget(50.0))
+        for k in range(2)
+    ]
+    table = FederatedTable(parties, protocol=protocol)
+    model = TopDownClassifier(20.0, max_depth=1, n_thresholds=3).fit(table)
+    assert tainted["class_counts"]
+    check(model, [], tmp_path)
+    for party in parties:
+        party.close()
+
+
+@pytest.mark.filterwarnings("ignore::privet.PrivacyLeakWarning")
+def test_between_them_the_fits_above_ask_all_there_is(tainted):
+    """So that no answer is only said to be tainted."""
+    for model in (
+        PrivateTreeClassifier(schema=PATIENTS, max_depth=1),
+        PrivaTreeClassifier(schema=PATIENTS, binning="quantile", max_depth=1),
+        PrivateBoostingClassifier(schema=PATIENTS, n_rounds=1, max_depth=1),
+        DiPriMeTreeRegressor(schema=DAYS, max_depth=1, calibration="published", n_rows=ROWS),
+        DiPriMeForestClassifier(schema=PATIENTS, n_estimators=1, max_depth=1),
+    ):
+        model.fit(TABLE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalBlocks, "gathers", False)
+        PrivateTreeClassifier(schema=PATIENTS, max_depth=2).fit(TABLE)
+    assert min(tainted.values()) > 0, tainted
+
+
 @pytest.mark.parametrize("criterion", ["max", "gini", "clipped_entropy"])
-def test_a_fitted_model_and_the_learners_view_hold_nothing_exact(tainted, view, criterion):
+def test_a_fitted_model_and_the_learners_view_hold_nothing_exact(
+    tainted, view, criterion, tmp_path
+):
     model = DiffPID3Classifier(schema=PATIENTS, max_depth=3, criterion=criterion).fit(TABLE)
     assert len(view) > 10
-    assert leaks(model) == []
-    assert leaks(*view) == []
+    check(model, view, tmp_path)
 
 
 def test_a_model_of_an_open_table_holds_nothing_exact(tainted, view):
@@ -250,6 +361,27 @@ def test_the_shape_of_an_answer_depends_on_the_schema_alone():
     assert shapes[0][-1] == (PATIENTS.sizes[0], 2)
 
 
+def asked_of(engine, name):
+    """Return what an engine is given with each of its questions."""
+    cells, scores = engine.root(View.of_bins(PATIENTS)), engine.start_scores((0.0,))
+    layout = TreeLayout(
+        (0,), 1, (np.arange(PATIENTS.sizes[0]),), np.array([0, PATIENTS.sizes[0]]), 2, False
+    )
+    axis = Axis(0, 0, 1)
+    return {
+        "class_counts": (cells,),
+        "target_counts": (cells, 1),
+        "grid_counts": (0,),
+        "histograms": (cells, [0]),
+        "moments": (cells, scores, 1.0),
+        "places": (cells, [axis]),
+        "sides": (cells, [axis], np.zeros(1, dtype=np.int32), None),
+        "tree_rows": (cells, 0, 1, scores, 1.0),
+        "tree_facts": (cells, 0, scores, 1.0),
+        "tree_sums": (cells, 0, layout, "singles", scores, 1.0),
+    }[name]
+
+
 class TestTheWalkerSeesLeaks:
     """The checks above can fail."""
 
@@ -276,6 +408,29 @@ class TestTheWalkerSeesLeaks:
         counts = np.arange(3).view(Tainted)
         object.__setattr__(model.tree_, "note", {"deep": [counts + 1]})
         assert leaks(model) != []
+
+    @pytest.mark.parametrize("name", [name for name in exact_answers() if name != "rows"])
+    def test_an_answer_of_an_engine(self, name, tainted):
+        table = PrivateTable(TABLE, None, PATIENTS, Budget(1.0))
+        engine, root = wall._rooms[table].engine, table.root()
+        options = {"pure": True} if name == "moments" else {}
+        root.note = getattr(engine, name)(*asked_of(engine, name), **options)
+        if isinstance(root.note, Iterator):
+            root.note = list(root.note)
+        assert leaks(root) != []
+
+    def test_the_number_of_rows(self, tainted):
+        table = PrivateTable(TABLE, None, PATIENTS, Budget(1.0))
+        assert leaks(wall._rooms[table].engine.rows) != []
+
+    def test_an_engine_and_its_handles(self):
+        table = PrivateTable(TABLE, None, PATIENTS, Budget(1.0))
+        engine, root = wall._rooms[table].engine, table.root()
+        for hidden in (engine, engine._blocks, engine._blocks._blocks[0], wall._handles[root]):
+            assert leaks([hidden]) != []
+
+    def test_codes_by_feature(self):
+        assert leaks(np.zeros((3, ROWS), dtype=np.uint8)) != []
 
     def test_rows_in_a_closure(self):
         rows = np.zeros(ROWS)

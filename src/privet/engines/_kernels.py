@@ -219,8 +219,11 @@ class GridSearch:
         within = low < 0 < high
         self._origin = 0.0 if within else low
         with np.errstate(over="ignore"):
-            self._above = float(1 / np.float64(high if within else high - low))
-            self._below = float(1 / np.float64(-low)) if within else 0.0
+            above = 1 / np.float64(high if within else high - low)
+            below = 1 / np.float64(-low) if within else above
+        # With no width to speak of, any factor will do. None is zero: of infinity that is NaN.
+        self._above, self._below = (float(x) if x < np.inf else 1.0 for x in (above, below))
+        self._within = within
         self._start: NDArray[np.uint16] | None = None
 
     def find(self, numbers: NDArray[Any], out: NDArray[Any], *, fast: bool) -> None:
@@ -239,11 +242,9 @@ class GridSearch:
 
     def _starts(self) -> NDArray[np.uint16]:
         """Return how many points lie in the buckets before each one, and after the last: all."""
-        if not np.isfinite([self._above, self._below]).all():  # bounds of almost no width
-            self._above = self._below = 0.0
         loops = _loops()
         buckets = np.empty(len(self.grid), dtype=np.int64)
-        below = loops.SIDE if self._origin == 0 and self._below else 0
+        below = loops.SIDE if self._within else 0
         loops.buckets(self.grid, self._origin, self._above, self._below, buckets, below)
         counts = np.bincount(buckets, minlength=below + loops.SIDE)
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.uint16)

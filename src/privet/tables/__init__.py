@@ -1,4 +1,4 @@
-"""The wall between rows and everything else. See ``table``."""
+"""The wall between rows and everything else. See ``private``."""
 
 from privet.engines import Axis, Split, View
 from privet.tables.interface import QUESTIONS, Cells, Table

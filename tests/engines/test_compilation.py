@@ -18,11 +18,11 @@ schema = Schema({f"x{j}": Numeric(0, 1) for j in range(5)}, target="y", classes=
 X = np.random.default_rng(0).random((rows, 5))
 y = (X[:, 0] > 0.5).astype(int)
 DiffPID3Classifier(epsilon=1.0, schema=schema, max_depth=2).fit(X, y).predict(X[:10])
-found = {"numba": "numba" in sys.modules, "loops": "privet.tables._loops" in sys.modules}
+found = {"numba": "numba" in sys.modules, "loops": "privet.engines._loops" in sys.modules}
 if found["loops"]:
-    from privet.tables import _loops
+    from privet.engines import _loops
 
-    for name in ("count_four", "count_one", "key", "route", "bin_numbers"):
+    for name in ("count_four", "count_one", "key", "route", "find_on_grid", "look_up"):
         stats = getattr(_loops, name).stats
         found[name] = [sum(stats.cache_hits.values()), sum(stats.cache_misses.values())]
 print(json.dumps(found))
@@ -47,7 +47,7 @@ def test_a_small_fit_does_not_import_numba(tmp_path):
 
 
 def test_the_second_process_compiles_nothing(tmp_path):
-    loops = ("count_four", "count_one", "key", "route", "bin_numbers")
+    loops = ("count_four", "count_one", "key", "route", "find_on_grid", "look_up")
     first, second = fit(800_000, tmp_path), fit(800_000, tmp_path)
     assert {name: first[name] for name in loops} == {name: [0, 1] for name in loops}
     assert {name: second[name] for name in loops} == {name: [1, 0] for name in loops}

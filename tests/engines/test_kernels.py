@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from privet.engines import _kernels
 from privet.schema import Numeric
-from privet.tables import _kernels
 
 FAST = pytest.mark.parametrize("fast", [False, True], ids=["numpy", "numba"])
 WIDTHS = st.sampled_from([np.uint8, np.uint16])
@@ -38,74 +39,145 @@ def features(draw):
     return Numeric(low, high, bins=bins)
 
 
-@st.composite
-def numbers_for(draw, feature):
-    """Draw any numbers, and those that are hard: on a cut, or next to one."""
+class Feature:
+    """Draws this feature, then all hard numbers for it: an example by hand."""
+
+    def __init__(self, feature):
+        self.feature = feature
+        self.drawn = False
+
+    def draw(self, _):
+        self.drawn = not self.drawn
+        return self.feature if self.drawn else np.array(hard_numbers(self.feature))
+
+
+def hard_numbers(feature):
     special = [math.nan, math.inf, -math.inf, 0.0, -0.0, SMALLEST, -SMALLEST]
     special += [feature.low, feature.high]
     for cut in feature.cuts.tolist():
         special += [cut, math.nextafter(cut, math.inf), math.nextafter(cut, -math.inf)]
-    number = st.one_of(st.sampled_from(special), st.floats(), st.floats(feature.low, feature.high))
+    return special
+
+
+@st.composite
+def numbers_for(draw, feature):
+    """Draw any numbers, and those that are hard: on a cut, or next to one."""
+    number = st.one_of(
+        st.sampled_from(hard_numbers(feature)), st.floats(), st.floats(feature.low, feature.high)
+    )
     return np.array(draw(st.lists(number, max_size=30)), dtype=np.float64)
 
 
-def slow_bins(numbers, cuts):
+def slow_places(numbers, grid):
     return [
-        len(cuts) + 1 if math.isnan(x) else sum(cut <= x for cut in cuts) for x in numbers.tolist()
+        len(grid) + 1 if math.isnan(x) else sum(point <= x for point in grid)
+        for x in numbers.tolist()
     ]
+
+
+def find(feature, grid, numbers, width, *, fast):
+    """Return where numbers are on a grid, as the search has it."""
+    out = np.full(len(numbers), 77, dtype=width)
+    _kernels.GridSearch(grid, feature.low, feature.high).find(numbers, out, fast=fast)
+    return out
 
 
 @FAST
 @settings(max_examples=150, deadline=None)
 @given(data=st.data(), width=WIDTHS)
-def test_binning_is_counting_the_cuts_that_are_not_above(data, width, fast):
+@example(data=Feature(Numeric(0, 10 * SMALLEST, bins=5)), width=np.uint8)
+@example(data=Feature(Numeric(-3 * SMALLEST, 4 * SMALLEST, bins=7)), width=np.uint8)
+@example(data=Feature(Numeric(-1e-310, 1e300, bins=9)), width=np.uint8)
+@example(data=Feature(Numeric(3, 4, bins=9)), width=np.uint8)
+def test_a_place_is_how_many_points_are_not_above(data, width, fast):
     feature = data.draw(features())
     numbers = data.draw(numbers_for(feature))
-    out = np.full(len(numbers), 77, dtype=width)
-    _kernels.bin_numbers(numbers, feature.cuts, feature.low, feature.high, out, fast=fast)
-    assert out.tolist() == slow_bins(numbers, feature.cuts.tolist())
+    found = find(feature, feature.cuts, numbers, width, fast=fast)
+    assert found.tolist() == slow_places(numbers, feature.cuts.tolist())
+
+
+@FAST
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_places_on_a_whole_grid(data, fast):
+    """The grids that tables are encoded with: 65,000 points, few bins or many, any bounds."""
+    feature = data.draw(features())
+    grid = feature.grid
+    chosen = data.draw(st.lists(st.integers(0, max(len(grid) - 1, 0)), max_size=10))
+    points = grid[chosen if len(grid) else []]
+    near = [points, np.nextafter(points, math.inf), np.nextafter(points, -math.inf)]
+    numbers = np.concatenate([data.draw(numbers_for(feature)), *near])
+    plain = grid.tolist()
+    expected = [len(plain) + 1 if math.isnan(x) else bisect_right(plain, x) for x in numbers]
+    assert find(feature, grid, numbers, np.uint16, fast=fast).tolist() == expected
 
 
 @FAST
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
-def test_binning_of_float32_compares_in_double_precision(data, fast):
+def test_places_of_float32_compare_in_double_precision(data, fast):
     feature = Numeric(0, 1, bins=data.draw(st.integers(1, 40)))
     exact = data.draw(numbers_for(feature))
     with np.errstate(over="ignore"):
         numbers = exact.astype(np.float32)
-    out = np.empty(len(numbers), dtype=np.uint8)
-    _kernels.bin_numbers(numbers, feature.cuts, feature.low, feature.high, out, fast=fast)
-    assert out.tolist() == slow_bins(numbers.astype(np.float64), feature.cuts.tolist())
+    found = find(feature, feature.cuts, numbers, np.uint8, fast=fast)
+    assert found.tolist() == slow_places(numbers.astype(np.float64), feature.cuts.tolist())
 
 
 @FAST
 @pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint16, np.bool_, np.float16, ">f8"])
-def test_binning_of_other_types_of_numbers(dtype, fast):
+def test_places_of_other_types_of_numbers(dtype, fast):
     feature = Numeric(0, 100, bins=7)
     numbers = np.array([0, 1, 13, 15, 99, 100, 120, 3]).astype(dtype)
-    out = np.empty(len(numbers), dtype=np.uint8)
-    _kernels.bin_numbers(numbers, feature.cuts, feature.low, feature.high, out, fast=fast)
-    assert out.tolist() == slow_bins(numbers.astype(np.float64), feature.cuts.tolist())
+    found = find(feature, feature.cuts, numbers, np.uint8, fast=fast)
+    assert found.tolist() == slow_places(numbers.astype(np.float64), feature.cuts.tolist())
 
 
 @FAST
-def test_binning_uses_every_second_value_of_a_strided_column(fast):
+def test_places_of_every_second_value_of_a_strided_column(fast):
     feature = Numeric(0, 1, bins=300)
-    table = np.random.default_rng(0).uniform(-0.1, 1.1, size=(500, 3))
-    out = np.empty(500, dtype=np.uint16)
-    _kernels.bin_numbers(table[:, 1], feature.cuts, feature.low, feature.high, out, fast=fast)
-    assert out.tolist() == slow_bins(table[:, 1], feature.cuts.tolist())
-    assert out.max() == 299
+    table = np.random.default_rng(0).uniform(-0.1, 1.1, size=(1500, 3))
+    found = find(feature, feature.cuts, table[::2, 1], np.uint16, fast=fast)
+    assert found.tolist() == slow_places(table[::2, 1], feature.cuts.tolist())
+    assert found.max() == 299
 
 
 @FAST
-def test_binning_finds_very_unequal_bins(fast):
+def test_places_among_very_unequal_points(fast):
     feature = Numeric(0, 1e9, edges=np.geomspace(1e-9, 1e8, 2_000))
     numbers = np.geomspace(1e-10, 2e9, 5_000)
+    found = find(feature, feature.cuts, numbers, np.uint16, fast=fast)
+    assert np.array_equal(found, np.searchsorted(feature.cuts, numbers, side="right"))
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [(0, 1), (-3, 8), (2, 5), (-9, -2), (-1e-310, 1), (-1e300, 1e300), (0, 5e-324), (0, 1e-310)],
+)
+def test_infinities_are_beyond_all_points(bounds):
+    """And their bucket does not hang on how a processor writes infinity times nothing."""
+    feature = Numeric(*bounds, bins=1)
+    search = _kernels.GridSearch(feature.grid, *bounds)
+    numbers = np.array([-math.inf, math.inf, -1.7e308, 1.7e308, math.nan])
     out = np.empty(len(numbers), dtype=np.uint16)
-    _kernels.bin_numbers(numbers, feature.cuts, feature.low, feature.high, out, fast=fast)
-    assert np.array_equal(out, np.searchsorted(feature.cuts, numbers, side="right"))
+    search.find(numbers, out, fast=True)
+    size = len(feature.grid)
+    assert out.tolist() == [0, size, 0, size, size + 1]
+    assert 0 < search._above < math.inf
+    assert 0 < search._below < math.inf
+
+
+@FAST
+@given(
+    codes=st.lists(st.integers(0, 299), max_size=40),
+    width=st.sampled_from([(np.uint16, np.uint8), (np.uint16, np.uint16)]),
+)
+@settings(max_examples=40, deadline=None)
+def test_looking_up(codes, width, fast):
+    table = (np.arange(300) // 2).astype(width[1])
+    out = np.full(len(codes), 77, dtype=width[1])
+    _kernels.look_up(np.array(codes, dtype=width[0]), table, out, fast=fast)
+    assert out.tolist() == [code // 2 for code in codes]
 
 
 @st.composite
@@ -136,9 +208,9 @@ def test_counts(counting, chunk, fast):
                 expected[j, key, code] += 1
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_kernels, "_CHUNK", chunk)
-        counts = _kernels.count(columns, keys, n_keys, size, fast=fast)
-    assert counts.dtype == np.int32
-    assert np.array_equal(counts, expected)
+        counts = np.full((len(columns), n_keys + 1, size), 5, dtype=np.int32)
+        _kernels.count(columns, keys, counts, fast=fast)
+    assert np.array_equal(counts[:, :-1], expected + 5)  # it adds to what is there
 
 
 @FAST

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from privet import Numeric, Schema
-from privet.tables.losses import HEAVIEST, UNIT, Logistic, Softmax, Squared, loss_of
+from privet.engines.losses import HEAVIEST, UNIT, Logistic, Softmax, Squared, loss_of
 
 PURE = pytest.mark.parametrize("pure", [True, False], ids=["pure", "zCDP"])
 LOSSES = [Logistic(), Softmax(3), Softmax(5), Squared()]

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from privet import Categorical, Numeric, Schema
+from privet.engines import View, encoding
+from privet.engines.blocks import Block
+from privet.engines.encoding import Encoder
 from privet.reading import Columns
-from privet.tables import View, memory
-from privet.tables.memory import encode
 
 FAST = pytest.mark.parametrize("fast", [False, True], ids=["numpy", "numba"])
 ROWS = 400
@@ -26,6 +27,15 @@ MIXED = Schema(
     target="y",
     classes=[0, 1],
 )
+
+
+def encode(columns, view, *, fast):
+    """Return the codes of a table as a view sees them."""
+    encoder = Encoder(view.schema)
+    codes, target = encoder.empty(len(columns))
+    encoder.encode(columns, codes, fast=fast)
+    assert sum(kept.nbytes for kept in (*codes, target)) == len(columns) * encoder.row_bytes
+    return Block(view.schema, codes, target, fast=fast).codes(view)
 
 
 def mixed_values():
@@ -117,8 +127,8 @@ ARRAYS = {
 @pytest.mark.parametrize("bins", [1, 16, 400])
 @pytest.mark.parametrize("kind", ARRAYS)
 def test_numbers(kind, bins, fast, monkeypatch):
-    monkeypatch.setattr(memory, "_BLOCK", 64)
-    monkeypatch.setattr(memory, "_workers", lambda: 3)
+    monkeypatch.setattr(encoding, "_CHUNK", 64)
+    monkeypatch.setattr(encoding, "workers", lambda: 3)
     schema, table = numeric_schema(bins), numeric_values()
     expected = [
         np.where(np.isnan(x), bins, np.searchsorted(feature.cuts, x, side="right"))

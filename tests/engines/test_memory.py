@@ -11,25 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privet import Categorical, Numeric, Schema
+from privet.engines import CellsHandle, Split, View, _kernels, encoding, memory, memory_engine
+from privet.engines import engine as asking
 from privet.errors import DataError
-from privet.tables import View, _kernels, memory
-from privet.tables.memory import MemoryEngine
-from privet.tables.splits import Split
+
+from .behind import blocks_of, cells_of, codes_of
 
 FAST = pytest.mark.parametrize("fast", [False, True], ids=["numpy", "numba"])
 
 
 def root_of(engine):
     """Return the whole table as one cell, seen through the schema's bins."""
-    return engine.root(engine.bins)
+    return engine.root(View.of_bins(engine.schema))
 
 
 def make_engine(frame, target, schema, *, fast):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_kernels, "COMPILE_FROM", 0 if fast else 2**62)
-        engine = MemoryEngine(frame, target, schema)
-        engine.bins = View.of_bins(schema)
-        return engine
+        return memory_engine(frame, target, schema)
 
 
 def make_table(seed, rows=300, wide=False):
@@ -73,9 +72,9 @@ def expected_histogram(codes, cells, feature, size, n_cells):
     return counts
 
 
-def gather(engine, assignment, features):
+def gather(engine, handle, features):
     """Join the batches."""
-    parts = list(engine.histograms(assignment, features))
+    parts = list(engine.histograms(handle, features))
     bounds = [(batch.start, batch.stop) for batch, _ in parts]
     assert [start for start, _ in bounds] == [0, *(stop for _, stop in bounds[:-1])]
     joined = {j: np.concatenate([found[j] for _, found in parts]) for j in features}
@@ -85,18 +84,21 @@ def gather(engine, assignment, features):
 @FAST
 @pytest.mark.parametrize("wide", [False, True], ids=["uint8", "uint16"])
 def test_counts_equal_pandas_after_random_splits(fast, wide, monkeypatch):
-    monkeypatch.setattr(memory, "_workers", lambda: 3)
+    for module in (memory, encoding):
+        monkeypatch.setattr(module, "workers", lambda: 3)
     for seed in range(5):
         rng = np.random.default_rng(seed)
         frame, target, schema, codes = make_table(seed, wide=wide)
         engine = make_engine(frame, target, schema, fast=fast)
-        assert engine.codes(engine.bins).dtype == (np.uint16 if wide else np.uint8)
+        assert len(blocks_of(engine)) == (3 if fast else 1)
+        found = codes_of(engine, View.of_bins(schema))
+        assert found.dtype == (np.uint16 if wide else np.uint8)
         for j, name in enumerate(schema.names):
-            assert engine.codes(engine.bins)[j].tolist() == codes[name].tolist()
-        assignment = root_of(engine)
+            assert found[j].tolist() == codes[name].tolist()
+        handle = root_of(engine)
         cells = np.where(codes["y"] < 3, 0, -1)
         for _ in range(3):
-            splits = random_splits(rng, schema, assignment.size)
+            splits = random_splits(rng, schema, handle.size)
             child = [
                 -1
                 if cell < 0
@@ -104,14 +106,14 @@ def test_counts_equal_pandas_after_random_splits(fast, wide, monkeypatch):
                 for i, cell in enumerate(cells.tolist())
             ]
             cells = np.array(child)
-            assignment = engine.split(assignment, splits)
-            assert assignment.size == 3 * len(splits)
-            assert assignment.cells.tolist() == cells.tolist()
-            found, _ = gather(engine, assignment, range(len(schema.names)))
+            handle = engine.split(handle, splits)
+            assert handle.size == 3 * len(splits)
+            assert cells_of(engine, handle).tolist() == cells.tolist()
+            found, _ = gather(engine, handle, range(len(schema.names)))
             for j, name in enumerate(schema.names):
-                expected = expected_histogram(codes, cells, name, schema.sizes[j], assignment.size)
+                expected = expected_histogram(codes, cells, name, schema.sizes[j], handle.size)
                 assert np.array_equal(found[j], expected)
-            by_class = engine.class_counts(assignment)
+            by_class = engine.class_counts(handle)
             assert np.array_equal(by_class, expected.sum(axis=1))
 
 
@@ -122,14 +124,14 @@ def test_batches_equal_the_single_pass(seed, limit, chosen, fast):
     frame, target, schema, _ = make_table(seed, rows=60)
     engine = make_engine(frame, target, schema, fast=fast)
     rng = np.random.default_rng(seed)
-    assignment = engine.split(root_of(engine), random_splits(rng, schema, 1))
-    assignment = engine.split(assignment, random_splits(rng, schema, 3))
+    handle = engine.split(root_of(engine), random_splits(rng, schema, 1))
+    handle = engine.split(handle, random_splits(rng, schema, 3))
     features = sorted(chosen.draw(st.sets(st.integers(0, len(schema.names) - 1), min_size=1)))
-    whole, passes = gather(engine, assignment, features)
+    whole, passes = gather(engine, handle, features)
     assert passes == 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "MAX_COUNTS", limit)
-        parts, passes = gather(engine, assignment, features)
+        patch.setattr(asking, "MAX_COUNTS", limit)
+        parts, passes = gather(engine, handle, features)
     assert passes > 1 or limit >= 9 * 3 * sum(schema.sizes[j] for j in features)
     for j in features:
         assert np.array_equal(whole[j], parts[j])
@@ -138,17 +140,17 @@ def test_batches_equal_the_single_pass(seed, limit, chosen, fast):
 def test_a_batch_of_one_cell_is_the_least():
     frame, target, schema, _ = make_table(0)
     engine = make_engine(frame, target, schema, fast=False)
-    assignment = engine.split(root_of(engine), [Split(0, (0, 1, 2, 2))])
+    handle = engine.split(root_of(engine), [Split(0, (0, 1, 2, 2))])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "MAX_COUNTS", 1)
-        assert gather(engine, assignment, [0, 1])[1] == 3
+        patch.setattr(asking, "MAX_COUNTS", 1)
+        assert gather(engine, handle, [0, 1])[1] == 3
 
 
 @FAST
 def test_features_come_back_in_full_whatever_their_order(fast):
     frame, target, schema, codes = make_table(3)
     engine = make_engine(frame, target, schema, fast=fast)
-    cells = root_of(engine).cells
+    cells = cells_of(engine, root_of(engine))
     found, _ = gather(engine, root_of(engine), [5, 1, 4])
     assert set(found) == {1, 4, 5}
     for j, counts in found.items():
@@ -161,21 +163,21 @@ def test_empty_cells_answer_zero(fast):
     frame, target, schema, _ = make_table(1)
     engine = make_engine(frame, target, schema, fast=fast)
     size = schema.sizes[0]
-    assignment = engine.split(root_of(engine), [Split(0, (2,) * size)])
-    assert assignment.size == 3
-    found, _ = gather(engine, assignment, [1])
+    handle = engine.split(root_of(engine), [Split(0, (2,) * size)])
+    assert handle.size == 3
+    found, _ = gather(engine, handle, [1])
     assert not found[1][:2].any()
-    assert found[1][2].sum() == engine.class_counts(assignment).sum()
-    assert engine.class_counts(assignment)[:2].tolist() == [[0, 0, 0]] * 2
+    assert found[1][2].sum() == engine.class_counts(handle).sum()
+    assert engine.class_counts(handle)[:2].tolist() == [[0, 0, 0]] * 2
 
 
 @FAST
 def test_an_empty_table_answers_zero(fast):
     frame, target, schema, _ = make_table(1)
     engine = make_engine(frame.iloc[:0], target[:0], schema, fast=fast)
-    assignment = engine.split(root_of(engine), [Split(0, (0, 1, 1, 1))])
-    assert engine.class_counts(assignment).tolist() == [[0, 0, 0]] * 2
-    found, _ = gather(engine, assignment, [0, 1, 2, 3, 4])
+    handle = engine.split(root_of(engine), [Split(0, (0, 1, 1, 1))])
+    assert engine.class_counts(handle).tolist() == [[0, 0, 0]] * 2
+    found, _ = gather(engine, handle, [0, 1, 2, 3, 4])
     assert all(not counts.any() for counts in found.values())
     assert found[4].shape == (2, 4, 3)
 
@@ -197,7 +199,7 @@ def test_records_of_unknown_classes_are_left_out(fast):
     known = (codes["y"] < 3).to_numpy()
     engine = make_engine(frame, target, schema, fast=fast)
     without = make_engine(frame[known], target[known], schema, fast=fast)
-    assert (root_of(engine).cells == -1).sum() == (~known).sum() > 0
+    assert (cells_of(engine, root_of(engine)) == -1).sum() == (~known).sum() > 0
     assert engine.class_counts(root_of(engine)).sum() == known.sum()
     ours, _ = gather(engine, root_of(engine), range(6))
     theirs, _ = gather(without, root_of(without), range(6))
@@ -209,13 +211,13 @@ def test_records_of_unknown_classes_are_left_out(fast):
 def test_taking_cells_renumbers_them_in_the_order_given(fast):
     frame, target, schema, _ = make_table(4)
     engine = make_engine(frame, target, schema, fast=fast)
-    assignment = engine.split(root_of(engine), [Split(1, (0, 1, 2, 3, 0, 1, 2, 3))])
-    counts = engine.class_counts(assignment)
-    taken = engine.take(assignment, np.array([3, 0]))
+    handle = engine.split(root_of(engine), [Split(1, (0, 1, 2, 3, 0, 1, 2, 3))])
+    counts = engine.class_counts(handle)
+    taken = engine.take(handle, np.array([3, 0]))
     assert taken.size == 2
     assert np.array_equal(engine.class_counts(taken), counts[[3, 0]])
-    assert set(np.unique(taken.cells)) == {-1, 0, 1}
-    whole, _ = gather(engine, assignment, [2, 4])
+    assert set(np.unique(cells_of(engine, taken))) == {-1, 0, 1}
+    whole, _ = gather(engine, handle, [2, 4])
     part, _ = gather(engine, taken, [2, 4])
     for j in (2, 4):
         assert np.array_equal(part[j], whole[j][[3, 0]])
@@ -226,24 +228,25 @@ def test_unknown_classes_have_a_number_of_their_own_however_many_classes(n_class
     schema = Schema({"x": Numeric(0, 1)}, target="y", classes=list(range(n_classes)))
     target = [0, n_classes - 1, n_classes, -1]
     engine = make_engine(np.zeros((4, 1)), target, schema, fast=False)
-    assert root_of(engine).cells.tolist() == [0, 0, -1, -1]
+    assert cells_of(engine, root_of(engine)).tolist() == [0, 0, -1, -1]
     counts = engine.class_counts(root_of(engine))
     assert counts[0, 0] == counts[0, -1] == 1
     assert counts.sum() == 2
 
 
-def test_class_counts_of_many_blocks(monkeypatch):
+def test_class_counts_of_many_blocks():
     rows = 2**20 + 5
     schema = Schema({"x": Numeric(0, 1, bins=2)}, target="y", classes=[0, 1])
     target = np.arange(rows) % 2
     engine = make_engine(np.full((rows, 1), 0.7), target, schema, fast=False)
+    assert len(blocks_of(engine)) > 2
     assert engine.class_counts(root_of(engine)).tolist() == [[rows // 2 + 1, rows // 2]]
 
 
 def test_keys_that_do_not_fit_in_32_bits_are_refused():
     frame, target, schema, _ = make_table(0, rows=3)
     engine = make_engine(frame, target, schema, fast=False)
-    too_many = replace(root_of(engine), cells=np.zeros(3, dtype=np.int32), size=2**30)
+    too_many = CellsHandle(replace(root_of(engine).lineage, size=2**30))
     with pytest.raises(DataError, match="too many cells"):
         engine.class_counts(too_many)
 
@@ -251,4 +254,4 @@ def test_keys_that_do_not_fit_in_32_bits_are_refused():
 def test_rows_of_features_and_target_must_agree():
     frame, target, schema, _ = make_table(0)
     with pytest.raises(DataError, match="different numbers of rows"):
-        MemoryEngine(frame, target[:-1], schema)
+        memory_engine(frame, target[:-1], schema)
