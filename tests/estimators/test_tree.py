@@ -30,7 +30,7 @@ from privet.learners.whole_trees import (
 )
 from privet.privacy import SeededNoise
 from privet.tables import Leaf, View
-from privet.tables.whole_trees import Gathered, Menu, _Drawing
+from privet.tables.whole_trees import GatheredRecords, Menu, _Drawing
 
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
 
@@ -321,7 +321,7 @@ class TestManyCategories:
             categories = np.arange(rows) % self.CATEGORIES
             codes = np.array([categories, np.zeros(rows, dtype=int)]).astype(np.uint16)
             labels = (categories % self.CLASSES).astype(np.uint8)
-            source = Gathered(codes, labels, np.ones(rows, dtype=np.int64), menu.sizes)
+            source = GatheredRecords(codes, labels, np.ones(rows, dtype=np.int64), menu.sizes)
             drawing = _Drawing(source, menu, self.CLASSES, 1.0, False, SeededNoise(0), 1)
             seen = []
             # Record the log weights of the choice, and take the leaf: the last candidate here.

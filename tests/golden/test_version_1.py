@@ -17,7 +17,7 @@ import privet
 from privet import Budget, LedgerStore
 from privet.errors import BudgetExceeded, LedgerFileError, ModelFileError
 from privet.model import Model
-from privet.privacy import Asked, Cost, MechanismKind
+from privet.privacy import Cost, MechanismKind, QuestionKind
 from privet.robustness import NoGuarantee, promise_of
 from privet.robustness.votes import forest_votes
 
@@ -56,7 +56,7 @@ def test_models(name, tmp_path):
     assert not card.rows_declared
     assert not card.seeded
     # All that version 1 wrote is known today, but for what parties proposed splits by.
-    others = {e.question.text for e in card.entries if e.question.kind is Asked.OTHER}
+    others = {e.question.text for e in card.entries if e.question.kind is QuestionKind.OTHER}
     assert others == ({"which split, by each party"} if "local_rnm" in name else set())
     assert all(entry.mechanism.kind is not MechanismKind.OTHER for entry in card.entries)
     assert all(entry.place.text is None for entry in card.entries)
@@ -137,7 +137,9 @@ def test_looking_does_not_write(name, tmp_path):
         tmp_path.chmod(0o700)
     assert store.path.read_bytes() == before
     assert all(
-        entry.question.kind is not Asked.OTHER for draw in store.draws for entry in draw.entries
+        entry.question.kind is not QuestionKind.OTHER
+        for draw in store.draws
+        for entry in draw.entries
     )
 
 

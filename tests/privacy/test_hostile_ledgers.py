@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from privet.errors import BudgetError, LedgerFileError
-from privet.privacy import Asked, Budget, Cost, LedgerStore, store
+from privet.privacy import Budget, Cost, LedgerStore, QuestionKind, store
 from privet.privacy.amounts import read_amount, write_amount
 
 MODULE = Path(__file__).parents[2] / "benchmarks" / "_hostile_ledgers.py"
@@ -391,7 +391,7 @@ def test_too_many_questions_to_list_are_settled_all_the_same(tmp_path, monkeypat
     reservation.settle(Cost.pure(Fraction(1, 2)), entries * 9)
     assert books.spent == Fraction(1, 2)
     (entry,) = books.draws[0].entries
-    assert entry.question.kind is Asked.OTHER
+    assert entry.question.kind is QuestionKind.OTHER
     assert "27 questions" in entry.question.text
 
 

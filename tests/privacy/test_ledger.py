@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 
 from privet.errors import BudgetError, BudgetExceeded
 from privet.privacy import (
-    Asked,
     Budget,
     Cost,
     DiscreteGaussian,
@@ -32,12 +31,13 @@ from privet.privacy import (
     MechanismKind,
     Place,
     Question,
+    QuestionKind,
 )
 from privet.privacy import ledger as module
 from privet.privacy.ledger import readable
 
 FAKE = MechanismFacts(MechanismKind.OTHER, text="fake")
-WHAT, FIRST, HERE = Question(Asked.ROW_COUNT), Question(Asked.LABEL), Place()
+WHAT, FIRST, HERE = Question(QuestionKind.ROW_COUNT), Question(QuestionKind.LABEL), Place()
 
 #: Drawing whole programs takes time and choices; a busy machine is no reason to fail.
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -478,7 +478,7 @@ class TestSubledgers:
 
     def test_parts_pay_once_within_a_fit_and_fits_add_up(self):
         ledger, half = Ledger(Budget(2.0)), DiscreteLaplace(1, Fraction(1, 2))
-        question, place = Question(Asked.ROW_COUNT), Place()
+        question, place = Question(QuestionKind.ROW_COUNT), Place()
         for _ in range(2):
             fit = ledger.subledger(Budget(1.0))
             parts = fit.root.divide(np.array([0, 0]))
@@ -498,7 +498,7 @@ class TestSubledgers:
         def spend(fit):
             with suppress(BudgetExceeded):
                 while True:
-                    fit.charge(fit.root, cost, Question(Asked.ROW_COUNT), Place())
+                    fit.charge(fit.root, cost, Question(QuestionKind.ROW_COUNT), Place())
 
         threads = [threading.Thread(target=spend, args=(fit,)) for fit in fits]
         for thread in threads:
@@ -515,10 +515,10 @@ class TestSubledgers:
         for amount in (Fraction(3, 4), Fraction(2)):
             mechanism = DiscreteLaplace(1, amount)
             with pytest.raises(BudgetExceeded, match="Nothing was computed"):
-                fit.charge(fit.root, mechanism, Question(Asked.ROW_COUNT), Place())
+                fit.charge(fit.root, mechanism, Question(QuestionKind.ROW_COUNT), Place())
         assert ledger.entries == fit.entries == ()
         ledger.close()
         with pytest.raises(BudgetExceeded, match="closed"):
-            fit.charge(fit.root, DiscreteLaplace(1, 1), Question(Asked.ROW_COUNT), Place())
+            fit.charge(fit.root, DiscreteLaplace(1, 1), Question(QuestionKind.ROW_COUNT), Place())
         with pytest.raises(BudgetExceeded):
             ledger.subledger(Budget(0.1))

@@ -19,7 +19,6 @@ import pytest
 
 from privet.errors import BudgetError, BudgetExceeded, LedgerFileError
 from privet.privacy import (
-    Asked,
     Budget,
     Cost,
     DiscreteLaplace,
@@ -29,6 +28,7 @@ from privet.privacy import (
     LedgerStore,
     Place,
     Question,
+    QuestionKind,
     zcdp_epsilon,
 )
 
@@ -281,7 +281,7 @@ def test_what_a_refusal_advises_is_granted(tmp_path):
 def test_settling_gives_back_the_rest(store):
     reservation = reserve(store, 1)
     mechanism = DiscreteLaplace(1, Fraction(1, 3))
-    entry = Entry(Question(Asked.ROW_COUNT), Place(), 1, mechanism.facts, mechanism.cost)
+    entry = Entry(Question(QuestionKind.ROW_COUNT), Place(), 1, mechanism.facts, mechanism.cost)
     reservation.settle(Cost.pure(Fraction(1, 3)), [entry])
     (draw,) = store.draws
     assert draw.spent == draw.counted == Fraction(1, 3)
@@ -345,9 +345,11 @@ def test_zcdp_ledgers_take_pure_fits_at_half_their_square(tmp_path):
     reservation = reserve(store, 1)
     assert store.spent == Fraction(1, 2)
     ledger = Ledger(Budget(1))
-    ledger.charge(ledger.root, Exponential(1, Fraction(1, 2)), Question(Asked.LABEL), Place())
+    ledger.charge(
+        ledger.root, Exponential(1, Fraction(1, 2)), Question(QuestionKind.LABEL), Place()
+    )
     parts = ledger.root.divide(np.array([0, 0]))
-    ledger.charge(parts, DiscreteLaplace(1, Fraction(1, 2)), Question(Asked.LABEL), Place())
+    ledger.charge(parts, DiscreteLaplace(1, Fraction(1, 2)), Question(QuestionKind.LABEL), Place())
     reservation.settle(ledger.total, ledger.entries)
     assert store.spent == Fraction(1, 32) + Fraction(1, 8)
     store.reserve(Budget(rho=Fraction(1, 2)), "a fit", columns=COLUMNS)

@@ -87,7 +87,7 @@ class Level:
 
 
 @dataclass(eq=False)
-class Asked:
+class GrowingNode:
     """A node: its split and its priority, if it was asked for them; its children, if it has some.
 
     ``worth`` says whether it may be split: by released numbers.
@@ -96,7 +96,7 @@ class Asked:
     split: Split | None = None
     gain: int = 0
     worth: bool = False
-    children: tuple[Asked, ...] = field(default=())
+    children: tuple[GrowingNode, ...] = field(default=())
 
 
 def learn(table: Table, *, n_rows: int | None, options: Options) -> Tree:
@@ -141,9 +141,9 @@ def grow(
     levels: list[Level],
     n_rows: int,
     options: Options,
-) -> Asked:
+) -> GrowingNode:
     """Ask level by level for splits and gains, as long as best-first could want them."""
-    root = Asked()
+    root = GrowingNode()
     row = [root]
     #: What is known of the records in each cell of the row; of the root as published, all of them.
     weights = np.array([n_rows])
@@ -178,7 +178,7 @@ def grow(
         wanted = set(order)
         parents = [place for place, node in enumerate(row) if node in wanted]
         for place in parents:
-            row[place].children = (Asked(), Asked())
+            row[place].children = (GrowingNode(), GrowingNode())
         if len(order) == options.max_nodes:  # what is below the last one cannot be taken
             parents = [place for place in parents if row[place] is not order[-1]]
         if not parents:
@@ -196,10 +196,10 @@ def _nth(candidates: Binary, place: tuple[int, int], view: View) -> Split:
     return candidates.split(feature, option, 0, view)
 
 
-def best_first(root: Asked, most: int) -> list[Asked]:
+def best_first(root: GrowingNode, most: int) -> list[GrowingNode]:
     """Return the nodes that are split, in order: the largest gain next, ties as they were found."""
     queue = [(-root.gain, 0, root)] if root.worth else []
-    order: list[Asked] = []
+    order: list[GrowingNode] = []
     found = 1
     while queue and len(order) < most:
         node = heapq.heappop(queue)[2]
@@ -350,20 +350,20 @@ def _sides(view: View, feature: int, *, missing: bool) -> NDArray[np.bool_] | Ea
     return np.asarray(codes[None, :] > cuts[:, None])
 
 
-def _leaves(root: Asked, table: Table, view: View, options: Options) -> Cells:
+def _leaves(root: GrowingNode, table: Table, view: View, options: Options) -> Cells:
     """Return the leaves of the tree that best-first takes, from the left."""
     taken = set(best_first(root, options.max_nodes))
     return leaf_cells(table.root(view), _sketch(root, taken, iter(())), view)
 
 
-def _tree(root: Asked, labels: list[int], table: Table, view: View, options: Options) -> Tree:
+def _tree(root: GrowingNode, labels: list[int], table: Table, view: View, options: Options) -> Tree:
     """Return the tree that best-first takes, its leaves labelled from the left."""
     sketch = _sketch(root, set(best_first(root, options.max_nodes)), iter(labels))
     closed = without_dead_ends(sketch, tuple(frozenset(range(size)) for size in view.sizes))
     return assemble(without_needless(closed), table.root(view), view, None, table.ledger.budget)
 
 
-def _sketch(node: Asked, taken: set[Asked], labels: Iterator[int]) -> Sketch:
+def _sketch(node: GrowingNode, taken: set[GrowingNode], labels: Iterator[int]) -> Sketch:
     if node not in taken:
         return Leaf(next(labels, -1))
     assert node.split is not None

@@ -12,12 +12,12 @@ from privet.privacy.budget import (
 from privet.privacy.coins import Coins
 from privet.privacy.entries import (
     EXPONENTIAL_KINDS,
-    Asked,
     Entry,
     MechanismFacts,
     MechanismKind,
     Place,
     Question,
+    QuestionKind,
 )
 from privet.privacy.ledger import Ledger, Scopes
 from privet.privacy.mechanisms import (
@@ -54,7 +54,6 @@ __all__ = [
     "REPLACE_ONE_FACTOR",
     "SEEDED",
     "SMALLEST_RATE",
-    "Asked",
     "Books",
     "Budget",
     "Coins",
@@ -78,6 +77,7 @@ __all__ = [
     "Place",
     "Quantiles",
     "Question",
+    "QuestionKind",
     "Released",
     "ReportNoisyMax",
     "Reservation",

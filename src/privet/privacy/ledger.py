@@ -100,9 +100,9 @@ class Ledger:
 
     Examples
     --------
-    >>> from privet.privacy import Asked, DiscreteLaplace
+    >>> from privet.privacy import QuestionKind, DiscreteLaplace
     >>> ledger = Ledger(Budget(1.0))
-    >>> how_many, count = Question(Asked.ROW_COUNT), DiscreteLaplace(1, Fraction(1, 2))
+    >>> how_many, count = Question(QuestionKind.ROW_COUNT), DiscreteLaplace(1, Fraction(1, 2))
     >>> ledger.charge(ledger.root, count, how_many, Place())
     >>> halves = ledger.root.divide(np.array([0, 0]))
     >>> ledger.charge(halves, count, how_many, Place(level=1))

@@ -42,7 +42,14 @@ from typing import Any, NoReturn
 from privet.errors import BudgetError, BudgetExceeded, LedgerFileError
 from privet.privacy.amounts import read_amount, write_amount
 from privet.privacy.budget import Amount, Budget, Cost
-from privet.privacy.entries import Asked, Entry, MechanismFacts, MechanismKind, Place, Question
+from privet.privacy.entries import (
+    Entry,
+    MechanismFacts,
+    MechanismKind,
+    Place,
+    Question,
+    QuestionKind,
+)
 from privet.privacy.ledger import readable
 from privet.privacy.versions import read_entry
 from privet.visible import quoted
@@ -695,7 +702,7 @@ def _entries_text(entries: Sequence[Entry], spent: Cost) -> str:
     if len(text) <= _MAX_VALUE // 2:
         return text
     # Nothing that we know asks so much. The amount matters, and it is written elsewhere.
-    many = Question(Asked.OTHER, text=f"{len(entries)} questions, too many to list")
+    many = Question(QuestionKind.OTHER, text=f"{len(entries)} questions, too many to list")
     how = MechanismFacts(MechanismKind.OTHER, text="several")
     return json.dumps([Entry(many, Place(), 1, how, spent).to_dict()])
 

@@ -45,7 +45,6 @@ from privet.errors import (
 )
 from privet.privacy import (
     SEEDED,
-    Asked,
     Budget,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -61,6 +60,7 @@ from privet.privacy import (
     Place,
     Quantiles,
     Question,
+    QuestionKind,
     Released,
     ReportNoisyMax,
     Scopes,
@@ -382,7 +382,7 @@ class PrivateTable(Table):
     def _cuts(
         self, name: str, mechanism: Quantiles | JointQuantiles, grid: NDArray[np.float64]
     ) -> tuple[float, ...]:
-        question = Question(Asked.QUANTILES, feature=name)
+        question = Question(QuestionKind.QUANTILES, feature=name)
         self.ledger.charge(self.ledger.root, mechanism, question, Place())
         room = _rooms[self]
         cuts = mechanism.choose(self._grid_counts(name, grid), room.noise)
@@ -536,7 +536,7 @@ class PrivateCells(Cells):
         (docs/proofs/questions.md).
         """
         mechanisms = self._noises(amount, l1=1, squared_l2=1)
-        self._charge(mechanisms, Question(Asked.ROW_COUNT))
+        self._charge(mechanisms, Question(QuestionKind.ROW_COUNT))
         counts = _rooms[self._table].engine.class_counts(_handles[self]).sum(axis=1)
         return self._release(Exact(counts), mechanisms)
 
@@ -551,19 +551,21 @@ class PrivateCells(Cells):
         """
         self._need_classes()
         mechanisms = self._noises(amount, l1=1, squared_l2=1)
-        self._charge(mechanisms, Question(Asked.CLASS_COUNTS))
+        self._charge(mechanisms, Question(QuestionKind.CLASS_COUNTS))
         counts = _rooms[self._table].engine.class_counts(_handles[self])
         return self._release(Exact(counts), mechanisms)
 
     # Doors for ``privet.federation.mpc`` alone (tests/wall sees to it): what a party adds to secret
     # sums and choices. What leaves here must leave the party under a mask only.
 
-    def mpc_noisy_counts(self, asked: Asked, amount: Amounts, honest: int) -> NDArray[np.int64]:
+    def mpc_noisy_counts(
+        self, kind: QuestionKind, amount: Amounts, honest: int
+    ) -> NDArray[np.int64]:
         """Return counts with this party's share of the noise: too little for its rows by itself.
 
         Parameters
         ----------
-        asked : Asked
+        kind : QuestionKind
             ``ROW_COUNT``: one count per cell; ``CLASS_COUNTS`` or ``LABEL``: one for every class.
         amount : amount, or one per cell
             What the sum or the choice may cost, in epsilon.
@@ -576,15 +578,15 @@ class PrivateCells(Cells):
         geometric noise (for the choice of a label) add up to noise that costs the amount, if at
         least ``honest`` parties add theirs and nobody sees one share (docs/proofs/federation.md).
         """
-        if asked is not Asked.ROW_COUNT:
+        if kind is not QuestionKind.ROW_COUNT:
             self._need_classes()
         self._need_pure()
-        share = NoisyMaxShare if asked is Asked.LABEL else LaplaceShare
+        share = NoisyMaxShare if kind is QuestionKind.LABEL else LaplaceShare
         mechanisms = [share(1, each, honest) for each in self._amounts(amount)]
-        self._charge(mechanisms, Question(asked))
+        self._charge(mechanisms, Question(kind))
         room = _rooms[self._table]
         counts = np.asarray(room.engine.class_counts(_handles[self]))
-        if asked is Asked.ROW_COUNT:
+        if kind is QuestionKind.ROW_COUNT:
             counts = counts.sum(axis=1, keepdims=True)
         if len(mechanisms) == 1:
             return mechanisms[0].release(Exact(counts), room.noise)
@@ -622,7 +624,7 @@ class PrivateCells(Cells):
         candidates.check(view, len(self))
         criterion.check(classes)
         mechanism = NoisyMaxShare(criterion.spread, exact(amount), honest)
-        self._charge([mechanism], Question(Asked.SPLIT, criterion.name))
+        self._charge([mechanism], Question(QuestionKind.SPLIT, criterion.name))
         room = _rooms[self._table]
         features, found = range(len(view.sizes)), []
         for batch, histograms in room.engine.histograms(_handles[self], features):
@@ -650,7 +652,7 @@ class PrivateCells(Cells):
         select = PermuteAndFlip if self._budget.accountant == "pure" else Exponential
         (each,) = self._epsilons(exact(amount))
         mechanism = select(1, each)
-        self._charge([mechanism], Question(Asked.LABEL))
+        self._charge([mechanism], Question(QuestionKind.LABEL))
         room = _rooms[self._table]
         counts = room.engine.class_counts(_handles[self])
         return [mechanism.choose(Exact(row), room.noise) for row in counts]
@@ -702,7 +704,7 @@ class PrivateCells(Cells):
         elif flip and self._budget.accountant == "pure":
             select = PermuteAndFlip
         mechanisms = [select(criterion.spread, each) for each in self._epsilons(amount)]
-        self._charge(mechanisms, Question(Asked.SPLIT, criterion.name))
+        self._charge(mechanisms, Question(QuestionKind.SPLIT, criterion.name))
         masses = {j: np.full(sizes[j], candidates.mass(j, view)) for j in features}
         chosen: list[Split] = []
         for batch, histograms in room.engine.histograms(_handles[self], features, steps):
@@ -784,7 +786,7 @@ class PrivateCells(Cells):
         if len(axes) != len(self) or not all(axes):
             raise ValueError("give every cell at least one axis")
         steps = self._target_steps(criterion)
-        self._charge([mechanism], Question(Asked.HALVING_FEATURE, criterion.name))
+        self._charge([mechanism], Question(QuestionKind.HALVING_FEATURE, criterion.name))
         room = _rooms[self._table]
         turns = [
             [options[min(turn, len(options) - 1)] for options in axes]
@@ -816,7 +818,7 @@ class PrivateCells(Cells):
             raise ValueError("give every cell an axis")
         epsilon = self._budget.selection_epsilon(exact(amount))
         mechanism = GridExponential(spread_of(1, monotone=False), epsilon)
-        self._charge([mechanism], Question(Asked.MIDDLE))
+        self._charge([mechanism], Question(QuestionKind.MIDDLE))
         room, sizes = _rooms[self._table], _handles[self].view.sizes
         splits: list[Split] = []
         for some, taken in self._places(axes):
@@ -864,7 +866,7 @@ class PrivateCells(Cells):
         """
         mechanism = self._selection(criterion.spread, exact(amount), flip=flip)
         steps = self._target_steps(criterion)
-        self._charge([mechanism], Question(Asked.SPLIT_OF_SOME, criterion.name))
+        self._charge([mechanism], Question(QuestionKind.SPLIT_OF_SOME, criterion.name))
         room = _rooms[self._table]
         losses = []
         for turn in range(max(map(len, splits))):
@@ -916,7 +918,7 @@ class PrivateCells(Cells):
         room, view = _rooms[self._table], _handles[self].view
         candidates.check(view, len(self))
         mechanism = select(criterion.spread, self._budget.selection_epsilon(exact(amount)))
-        self._charge([mechanism], Question(Asked.SPLIT, criterion.name))
+        self._charge([mechanism], Question(QuestionKind.SPLIT, criterion.name))
         offered = list_candidates(candidates, view)
         chosen: list[Split] = []
         for losses, _ in self._losses(candidates, criterion):
@@ -944,7 +946,7 @@ class PrivateCells(Cells):
         number = len(list_candidates(candidates, _handles[self].view))
         l1, squared_l2 = number * criterion.spread, number * criterion.spread**2
         mechanism = noise_for(self._budget, exact(amount), l1=l1, squared_l2=squared_l2)
-        self._charge([mechanism], Question(Asked.SPLIT_GAINS, criterion.name))
+        self._charge([mechanism], Question(QuestionKind.SPLIT_GAINS, criterion.name))
         noise = _rooms[self._table].noise
         found = [
             mechanism.release(Exact(whole[:, None] - losses), noise)
@@ -1019,7 +1021,7 @@ class PrivateCells(Cells):
         known = None if scores is None else scores._of(self._table)
         reach = 0.0 if scores is None else scores._reach(reach)
         mechanisms = [WholeTree(each) for each in self._epsilons(amount)]
-        self._charge(mechanisms, Question(Asked.WHOLE_TREE, depth=depth))
+        self._charge(mechanisms, Question(QuestionKind.WHOLE_TREE, depth=depth))
         rates = [mechanism.rate for mechanism in mechanisms]
         room = _rooms[self._table]
         _log.info("drawing %d trees (the first time on a machine, loops are compiled)", len(self))
@@ -1055,7 +1057,7 @@ class PrivateCells(Cells):
         room, known, reach = _rooms[self._table], scores._of(self._table), scores._reach(reach)
         loss, pure = loss_of(self.schema), self._budget.accountant == "pure"
         mechanism = _gradient_noise(self.schema, self._budget, exact(amount))
-        self._charge([mechanism], Question(Asked.GRADIENTS))
+        self._charge([mechanism], Question(QuestionKind.GRADIENTS))
         sums = Exact(room.engine.moments(_handles[self], known, reach, pure=pure))
         return Gradients(
             *loss.read(mechanism.release(sums, room.noise), mechanism.deviation, pure=pure)
@@ -1098,7 +1100,7 @@ class PrivateCells(Cells):
         """
         self._need_classes()
         mechanisms = [TopOf(1, each, count) for each in self._epsilons(amount, count)]
-        self._charge(mechanisms, Question(Asked.FEATURES, count=count))
+        self._charge(mechanisms, Question(QuestionKind.FEATURES, count=count))
         room = _rooms[self._table]
         numeric = [cuts is not None for cuts in _handles[self].view.cuts]
         chosen = []
