@@ -19,7 +19,7 @@ from privet.privacy.entries import (
     Question,
     QuestionKind,
 )
-from privet.privacy.ledger import Ledger, Scopes
+from privet.privacy.ledger import Ledger, LedgerCells
 from privet.privacy.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -68,6 +68,7 @@ __all__ = [
     "JointQuantiles",
     "LaplaceShare",
     "Ledger",
+    "LedgerCells",
     "LedgerStore",
     "MechanismFacts",
     "MechanismKind",
@@ -81,7 +82,6 @@ __all__ = [
     "Released",
     "ReportNoisyMax",
     "Reservation",
-    "Scopes",
     "SecureNoise",
     "SeededNoise",
     "TopOf",

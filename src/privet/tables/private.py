@@ -54,6 +54,7 @@ from privet.privacy import (
     JointQuantiles,
     LaplaceShare,
     Ledger,
+    LedgerCells,
     Noise,
     NoisyMaxShare,
     PermuteAndFlip,
@@ -63,7 +64,6 @@ from privet.privacy import (
     QuestionKind,
     Released,
     ReportNoisyMax,
-    Scopes,
     TopOf,
     WholeTree,
     exact,
@@ -325,9 +325,9 @@ class PrivateTable(Table):
         if not 1 <= count < 2**24 or not 0 <= key < 2**64:
             raise ValueError("a table has 1 to 2^24 parts, by a key from 0 to 2^64")
         view = self._view(view)
-        scopes = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
+        ledger_cells = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
         place = Place(parts=count)
-        return PrivateCells(self, scopes, place, _rooms[self].engine.parts(view, count, key))
+        return PrivateCells(self, ledger_cells, place, _rooms[self].engine.parts(view, count, key))
 
     def _view(self, view: View | None) -> View:
         if view is None:
@@ -457,15 +457,15 @@ class PrivateCells(Cells):
     """
 
     def __init__(
-        self, table: PrivateTable, scopes: Scopes, place: Place, handle: CellsHandle
+        self, table: PrivateTable, ledger_cells: LedgerCells, place: Place, handle: CellsHandle
     ) -> None:
         self._table = table
-        self._scopes = scopes
+        self._ledger_cells = ledger_cells
         self._place = place
         _handles[self] = handle
 
     def __len__(self) -> int:
-        return len(self._scopes)
+        return len(self._ledger_cells)
 
     @property
     def depth(self) -> int:
@@ -494,7 +494,7 @@ class PrivateCells(Cells):
             raise ValueError("give a mask of the cells, or a list of positions")
         positions = np.arange(len(self))[chosen if chosen.size else slice(0)]
         handle = _rooms[self._table].engine.take(_handles[self], positions)
-        return PrivateCells(self._table, self._scopes.take(positions), self._place, handle)
+        return PrivateCells(self._table, self._ledger_cells.take(positions), self._place, handle)
 
     def split(self, splits: Sequence[Split]) -> PrivateCells:
         """Return the children of all cells, those of the first cell first. Free.
@@ -509,10 +509,10 @@ class PrivateCells(Cells):
         if not all(split.fits(view) for split in splits):
             raise ValueError("a split needs one child for every code of its feature")
         parents = np.repeat(np.arange(len(self)), [split.n_children for split in splits])
-        scopes = self._scopes.divide(parents)
+        ledger_cells = self._ledger_cells.divide(parents)
         handle = _rooms[self._table].engine.split(_handles[self], splits)
         place = replace(self._place, level=self.depth + 1)
-        return PrivateCells(self._table, scopes, place, handle)
+        return PrivateCells(self._table, ledger_cells, place, handle)
 
     def partition(self, by: str) -> PrivateCells:
         """Return the cells divided by a feature: one part for every code of it, in order. Free.
@@ -1175,7 +1175,7 @@ class PrivateCells(Cells):
     def _charge(self, mechanisms: Sequence[Any], question: Question) -> None:
         _log.info("%s: %d cells: %s", place_words(self._place), len(self), question_words(question))
         self._table.ledger.charge(
-            self._scopes,
+            self._ledger_cells,
             mechanisms[0] if len(mechanisms) == 1 else mechanisms,
             question,
             self._place,
