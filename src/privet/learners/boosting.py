@@ -25,7 +25,7 @@ from privet.learners.budgets import less, start_of_classes, start_of_number
 from privet.learners.whole_trees import Block, affordable, spread_out
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Cells, Scores, Sketch, Table, View
+from privet.tables import Cells, Scores, Subtree, Table, View
 from privet.tree import Tree
 
 #: Part of a round's budget for its leaves.
@@ -87,12 +87,12 @@ def learn_classes(
     cells, scores = table.root(view), table.start_scores(start)
     trees = []
     for turn, block in enumerate(plan.rounds):
-        sketch, leaves = _grow(cells, view, scores, block, turn, LEAF_SHARE, 0.0, merge=merge)
+        subtree, leaves = _grow(cells, view, scores, block, turn, LEAF_SHARE, 0.0, merge=merge)
         found = leaves.noisy_gradients(scores, block.amount * LEAF_SHARE)
         steps = _newton(found.pull, found.curvature, found.deviation)
         values = plan.rate * np.clip(steps, -LONGEST_STEP, LONGEST_STEP)
         scores.add(leaves, values)
-        trees.append(score_tree(sketch, view, values))
+        trees.append(score_tree(subtree, view, values))
     return Ensemble(table.schema, start, tuple(trees))
 
 
@@ -126,14 +126,14 @@ def learn_number(
     trees = []
     for turn, block in enumerate(plan.rounds):
         reach = max(0.5 * 0.95**turn, 0.2)
-        sketch, leaves = _grow(
+        subtree, leaves = _grow(
             cells, view, scores, block, turn, LEAF_SHARE_NUMBER, reach, merge=merge
         )
         found = leaves.noisy_gradients(scores, block.amount * LEAF_SHARE_NUMBER, reach=reach)
         steps = _newton(found.pull, found.curvature, found.deviation)
         values = plan.rate * reach * np.clip(steps, -1.0, 1.0)
         scores.add(leaves, values)
-        trees.append(score_tree(sketch, view, values * (high - low)))
+        trees.append(score_tree(subtree, view, values * (high - low)))
     return Ensemble(schema, (low + start * (high - low),), tuple(trees))
 
 
@@ -147,7 +147,7 @@ def _grow(
     reach: float,
     *,
     merge: bool,
-) -> tuple[Sketch, Cells]:
+) -> tuple[Subtree, Cells]:
     """Draw one round's tree; return its tests and its leaves."""
     upper = None
     if block.width is not None:
@@ -156,8 +156,8 @@ def _grow(
     (drawn,) = cells.draw_trees(
         block.depth, drawing, upper=upper, merge=merge, scores=scores, reach=reach
     )
-    sketch = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
-    return sketch, leaf_cells(cells, sketch, view)
+    subtree = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
+    return subtree, leaf_cells(cells, subtree, view)
 
 
 def _newton(

@@ -40,8 +40,8 @@ from privet.tables import (
     Leaf,
     Multiway,
     Ordered,
-    Sketch,
     Split,
+    Subtree,
     Table,
     View,
 )
@@ -100,8 +100,8 @@ def learn(table: Table, *, amount: Amount, n_rows: int | None, options: Options)
         splits = _choose(leaves, candidates, view, plan, options)
         levels.append(splits)
         leaves = leaves.split(splits)
-    sketch = _grown(levels, leaves.choose_labels(plan.leaf))
-    closed = without_dead_ends(sketch, tuple(frozenset(range(size)) for size in view.sizes))
+    subtree = _grown(levels, leaves.choose_labels(plan.leaf))
+    closed = without_dead_ends(subtree, tuple(frozenset(range(size)) for size in view.sizes))
     return assemble(without_needless(closed), cells, view, None, table.ledger.budget)
 
 
@@ -273,9 +273,9 @@ def _impurity(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray(impurity / np.maximum(total.sum(axis=2), 1.0))
 
 
-def _grown(levels: list[list[Split]], labels: list[int]) -> Sketch:
+def _grown(levels: list[list[Split]], labels: list[int]) -> Subtree:
     """Return the tree of the splits of all levels and the labels of its leaves, from the left."""
-    row: list[Sketch] = [Leaf(label) for label in labels]
+    row: list[Subtree] = [Leaf(label) for label in labels]
     for splits in reversed(levels):
         below = iter(row)
         row = [

@@ -32,7 +32,7 @@ from privet.learners.budgets import Start, know_rows, set_aside_quantiles, start
 from privet.learners.whole_trees import Block, affordable, block_depths, spread_out
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables import Binary, Branch, Cells, Sketch, Split, Table, View
+from privet.tables import Binary, Branch, Cells, Split, Subtree, Table, View
 from privet.tree import Tree
 
 CRITERIA = ("linear", "sad", "sse")
@@ -104,9 +104,9 @@ def learn_from(
             scores=scores,
             reach=reach,
         )
-        level: list[Sketch] = [
-            without_dead_ends(sketch, tuple(map(frozenset, region)))
-            for sketch, region in zip(drawn, regions, strict=True)
+        level: list[Subtree] = [
+            without_dead_ends(subtree, tuple(map(frozenset, region)))
+            for subtree, region in zip(drawn, regions, strict=True)
         ]
         while any(isinstance(item, Branch) for item in level):
             splits, cells, regions = divide(

@@ -38,8 +38,8 @@ from privet.tables import (
     Cells,
     Each,
     Leaf,
-    Sketch,
     Split,
+    Subtree,
     Table,
     View,
     gains_of,
@@ -353,18 +353,18 @@ def _sides(view: View, feature: int, *, missing: bool) -> NDArray[np.bool_] | Ea
 def _leaves(root: GrowingNode, table: Table, view: View, options: Options) -> Cells:
     """Return the leaves of the tree that best-first takes, from the left."""
     taken = set(best_first(root, options.max_nodes))
-    return leaf_cells(table.root(view), _sketch(root, taken, iter(())), view)
+    return leaf_cells(table.root(view), _subtree(root, taken, iter(())), view)
 
 
 def _tree(root: GrowingNode, labels: list[int], table: Table, view: View, options: Options) -> Tree:
     """Return the tree that best-first takes, its leaves labelled from the left."""
-    sketch = _sketch(root, set(best_first(root, options.max_nodes)), iter(labels))
-    closed = without_dead_ends(sketch, tuple(frozenset(range(size)) for size in view.sizes))
+    subtree = _subtree(root, set(best_first(root, options.max_nodes)), iter(labels))
+    closed = without_dead_ends(subtree, tuple(frozenset(range(size)) for size in view.sizes))
     return assemble(without_needless(closed), table.root(view), view, None, table.ledger.budget)
 
 
-def _sketch(node: GrowingNode, taken: set[GrowingNode], labels: Iterator[int]) -> Sketch:
+def _subtree(node: GrowingNode, taken: set[GrowingNode], labels: Iterator[int]) -> Subtree:
     if node not in taken:
         return Leaf(next(labels, -1))
     assert node.split is not None
-    return Branch(node.split, tuple(_sketch(child, taken, labels) for child in node.children))
+    return Branch(node.split, tuple(_subtree(child, taken, labels) for child in node.children))

@@ -20,7 +20,7 @@ from privet.learners._views import grid_of, make_view, most_tests, n_numeric
 from privet.learners.budgets import know_rows, less, set_aside_quantiles
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Branch, Cells, Sketch, Table, check_sizes
+from privet.tables import Branch, Cells, Subtree, Table, check_sizes
 from privet.tree import Tree
 
 #: Work that a block may cost (increments and sums), about a second; a full block of depth 3 may
@@ -80,11 +80,11 @@ def learn(
     view = make_view(table, plan.grid, plan.quantiles)
     cells = table.root(view)
     (drawn,) = grow(cells, plan.blocks, merge=merge)
-    sketch = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
-    return assemble(sketch, cells, view, plan.leaves, budget)
+    subtree = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
+    return assemble(subtree, cells, view, plan.leaves, budget)
 
 
-def grow(cells: Cells, blocks: tuple[Block, ...], *, merge: bool) -> list[Sketch]:
+def grow(cells: Cells, blocks: tuple[Block, ...], *, merge: bool) -> list[Subtree]:
     """Draw a tree for every cell: one block, and the further blocks on its leaves."""
     if not len(cells):
         return []
@@ -98,18 +98,18 @@ def grow(cells: Cells, blocks: tuple[Block, ...], *, merge: bool) -> list[Sketch
             upper = cells.choose_features(block.width, choosing)
         else:
             upper = [tuple(spread_out(len(cells.schema.names), block.width))] * len(cells)
-    sketches = cells.draw_trees(block.depth, amount, upper=upper, merge=merge)
-    return _refine(cells, sketches, rest, merge=merge) if rest else sketches
+    subtrees = cells.draw_trees(block.depth, amount, upper=upper, merge=merge)
+    return _refine(cells, subtrees, rest, merge=merge) if rest else subtrees
 
 
 def _refine(
-    cells: Cells, sketches: list[Sketch], blocks: tuple[Block, ...], *, merge: bool
-) -> list[Sketch]:
+    cells: Cells, subtrees: list[Subtree], blocks: tuple[Block, ...], *, merge: bool
+) -> list[Subtree]:
     """Replace the leaves of drawn trees by further blocks."""
-    ends = np.array([not isinstance(sketch, Branch) for sketch in sketches])
+    ends = np.array([not isinstance(subtree, Branch) for subtree in subtrees])
     grown = iter(grow(cells.take(ends), blocks, merge=merge))
-    branches = [sketch for sketch in sketches if isinstance(sketch, Branch)]
-    inner: list[Sketch] = []
+    branches = [subtree for subtree in subtrees if isinstance(subtree, Branch)]
+    inner: list[Subtree] = []
     if branches:
         below = cells.take(~ends).split([branch.split for branch in branches])
         children = [child for branch in branches for child in branch.children]
@@ -117,9 +117,9 @@ def _refine(
     parts = iter(inner)
     return [
         next(grown)
-        if not isinstance(sketch, Branch)
-        else Branch(sketch.split, tuple(next(parts) for _ in sketch.children))
-        for sketch in sketches
+        if not isinstance(subtree, Branch)
+        else Branch(subtree.split, tuple(next(parts) for _ in subtree.children))
+        for subtree in subtrees
     ]
 
 

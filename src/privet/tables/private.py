@@ -81,7 +81,7 @@ from privet.tables.interface import Amounts, Cells, Table
 from privet.tables.splits import (
     Candidates,
     Multiway,
-    Sketch,
+    Subtree,
     best_correct,
     list_candidates,
     losses_of,
@@ -976,7 +976,7 @@ class PrivateCells(Cells):
         merge: bool = True,
         scores: Scores | None = None,
         reach: float = 0.0,
-    ) -> list[Sketch]:
+    ) -> list[Subtree]:
         """Return one small tree with its labels per cell, drawn at once.
 
         Parameters

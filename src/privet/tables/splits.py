@@ -389,8 +389,8 @@ class Branch:
     """A split with what follows on each of its children."""
 
     split: Split
-    children: tuple[Sketch, ...]
+    children: tuple[Subtree, ...]
 
 
 #: A small tree as a wall's answer.
-Sketch = Leaf | Branch
+Subtree = Leaf | Branch

@@ -38,7 +38,7 @@ from privet.engines import (
 from privet.errors import SchemaError
 from privet.privacy.log_weights import choose
 from privet.privacy.noise import Noise
-from privet.tables.splits import Branch, Leaf, Sketch
+from privet.tables.splits import Branch, Leaf, Subtree
 
 #: Prior probability that a node above the last level is a leaf.
 STOP = 0.5
@@ -247,7 +247,7 @@ def draw_trees(
     merge: bool,
     scores: ScoresHandle | None,
     reach: float,
-) -> list[Sketch]:
+) -> list[Subtree]:
     """Draw one tree for every cell; with scores, records weigh by how hard they pull.
 
     Parameters
@@ -315,7 +315,7 @@ def draw_tree(
     rate: float,
     merge: bool,
     workers: int,
-) -> Sketch:
+) -> Subtree:
     """Draw one tree for the records of one cell.
 
     Parameters
@@ -422,7 +422,7 @@ class _Drawing:
         self.look_first = self.test_first[self.look_features]
         self.look_last = self.test_first[self.look_features + 1]
 
-    def draw(self, region: Region, depth: int) -> Sketch:
+    def draw(self, region: Region, depth: int) -> Subtree:
         """Draw a tree of at most this depth for some of the records."""
         sums = _Sums(self, region)
         if depth == 0:
