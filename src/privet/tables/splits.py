@@ -156,7 +156,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True)
-class Given:
+class ReleasedSplits:
     """One released split per cell for some features, all codes for the others."""
 
     splits: Mapping[int, Sequence[Split]]
