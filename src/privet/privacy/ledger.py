@@ -211,8 +211,8 @@ class Ledger:
                 raise BudgetError("give one mechanism for all cells, or one for each")
             costs = [mechanism.cost for mechanism in mechanisms]
             entries = [
-                Entry(question, place, cells, facts, cost)
-                for (facts, cost), cells in Counter(
+                Entry(question, place, number, facts, cost)
+                for (facts, cost), number in Counter(
                     (mechanism.facts, mechanism.cost) for mechanism in mechanisms
                 ).items()
             ]
