@@ -16,7 +16,7 @@ from privet.estimators.parameters import (
     Number,
     Optional,
     Parameter,
-    Whole,
+    WholeNumber,
 )
 from privet.estimators.registry import register
 from privet.learners import privatree
@@ -102,8 +102,8 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
     """
 
     _parameters: ClassVar[Mapping[str, Parameter]] = {
-        "max_depth": Whole(1, DEEPEST),
-        "max_bins": Optional(Whole(2, 1024)),
+        "max_depth": WholeNumber(1, DEEPEST),
+        "max_bins": Optional(WholeNumber(2, 1024)),
         "leaf_error": Number(0, 1),
         "binning": Choice(BINNINGS),
         "split": Choice(("select", "histogram")),

@@ -21,7 +21,7 @@ from privet.estimators.parameters import (
     Number,
     Optional,
     Parameter,
-    Whole,
+    WholeNumber,
 )
 from privet.estimators.registry import register
 from privet.learners import topdown
@@ -107,13 +107,13 @@ class TopDownClassifier(PrivateTreeEstimator):
     """
 
     _parameters: ClassVar[Mapping[str, Parameter]] = {
-        "max_nodes": Whole(1, MOST_NODES),
+        "max_nodes": WholeNumber(1, MOST_NODES),
         "max_depth": Automatic(DEPTH),
         "budget": Choice(("decay", "uniform"), function="the level"),
         "leaf_fraction": Number(0, 1),
         "criterion": Choice(("gini", "clipped_entropy", "entropy", "max")),
         "split": Choice(("flip", "exponential", "rnm")),
-        "n_thresholds": Optional(Whole(1, MOST_THRESHOLDS)),
+        "n_thresholds": Optional(WholeNumber(1, MOST_THRESHOLDS)),
         "min_gain": Optional(Number(0, math.inf, with_low=True)),
         "min_weight": Optional(Number(0, 1)),
         "calibration": CALIBRATION,
