@@ -69,7 +69,7 @@ class StoredBlocks(LocalBlocks):
         blocks = []
         for number, rows in enumerate(lengths):
             target, *codes = _mapped(_block_file(directory, number), encoder, rows)
-            blocks.append(Block(schema, codes, target, fast=fast, room=Scratch(directory)))
+            blocks.append(Block(schema, codes, target, fast=fast, allocate=Scratch(directory)))
         super().__init__(schema, blocks)
         self._end = finalize(self, _remove, directory, lock, kept)
 
