@@ -23,7 +23,7 @@ from privet.errors import PrivetError
 from privet.learners._assembly import _leaf
 from privet.learners._views import scale_cuts
 from privet.learners.whole_trees import (
-    Block,
+    TreeBlock,
     block_depths,
     block_shares,
     make_plan,
@@ -249,7 +249,7 @@ class TestRules:
     def test_wide_tables_are_limited(self):
         schema = Schema({f"x{j}": Numeric(0, 1) for j in range(400)}, target="y", classes=[0, 1])
         plan = make_plan(schema, 50_000, Fraction(1), None, Fraction(0), Budget(1.0))
-        assert all(isinstance(block, Block) and block.width for block in plan.blocks)
+        assert all(isinstance(block, TreeBlock) and block.width for block in plan.blocks)
         narrow = Schema({"x": Numeric(0, 1)}, target="y", classes=[0, 1])
         plan = make_plan(narrow, 50_000, Fraction(1), None, Fraction(0), Budget(1.0))
         assert all(block.width is None for block in plan.blocks)

@@ -22,7 +22,7 @@ from privet.learners import regression_trees, whole_trees
 from privet.learners._assembly import leaf_cells, score_tree, without_dead_ends
 from privet.learners._views import QUANTILE_LEVELS, grid_of, make_view, most_tests, n_numeric
 from privet.learners.budgets import less, start_of_classes, start_of_number
-from privet.learners.whole_trees import Block, affordable, spread_out
+from privet.learners.whole_trees import TreeBlock, affordable, spread_out
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
 from privet.tables import Cells, Scores, Subtree, Table, View
@@ -45,7 +45,7 @@ class Plan:
 
     quantiles: Amount | None
     grid: int
-    rounds: tuple[Block, ...]
+    rounds: tuple[TreeBlock, ...]
     rate: float
 
 
@@ -141,7 +141,7 @@ def _grow(
     cells: Cells,
     view: View,
     scores: Scores,
-    block: Block,
+    block: TreeBlock,
     turn: int,
     leaf_share: Fraction,
     reach: float,
@@ -221,8 +221,8 @@ def make_plan(
         n_rounds = rounds_of(mass, pure=pure, number=number, shallow=depth < 3)
     sizes = most_tests(schema, grid, quantiles=quantiles is not None)
     labels = 2 if schema.classes is None else len(schema.classes)
-    one = affordable(Block(depth, amount / n_rounds), n_rows, sizes, labels, mass)
-    one = Block(one.depth, one.amount, one.width)
+    one = affordable(TreeBlock(depth, amount / n_rounds), n_rows, sizes, labels, mass)
+    one = TreeBlock(one.depth, one.amount, one.width)
     return Plan(quantiles, grid, (one,) * n_rounds, 1.0 if n_rounds <= 8 else 0.7)
 
 

@@ -35,7 +35,7 @@ CHOICE_SHARE = Fraction(1, 5)
 
 
 @dataclass(frozen=True)
-class Block:
+class TreeBlock:
     """One draw: a depth, what it may cost, and how many features its upper levels may use.
 
     ``width`` None means all of them; ``bought`` says whether they are chosen privately (else they
@@ -54,7 +54,7 @@ class Plan:
 
     quantiles: Amount | None
     grid: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[TreeBlock, ...]
     leaves: Amount | None
 
 
@@ -84,7 +84,7 @@ def learn(
     return assemble(subtree, cells, view, plan.leaves, budget)
 
 
-def grow(cells: Cells, blocks: tuple[Block, ...], *, merge: bool) -> list[Subtree]:
+def grow(cells: Cells, blocks: tuple[TreeBlock, ...], *, merge: bool) -> list[Subtree]:
     """Draw a tree for every cell: one block, and the further blocks on its leaves."""
     if not len(cells):
         return []
@@ -103,7 +103,7 @@ def grow(cells: Cells, blocks: tuple[Block, ...], *, merge: bool) -> list[Subtre
 
 
 def _refine(
-    cells: Cells, subtrees: list[Subtree], blocks: tuple[Block, ...], *, merge: bool
+    cells: Cells, subtrees: list[Subtree], blocks: tuple[TreeBlock, ...], *, merge: bool
 ) -> list[Subtree]:
     """Replace the leaves of drawn trees by further blocks."""
     ends = np.array([not isinstance(subtree, Branch) for subtree in subtrees])
@@ -144,9 +144,9 @@ def make_plan(
     sizes = most_tests(schema, grid, quantiles=quantiles is not None)
     classes = len(schema.classes or ())
 
-    def blocks_of(depths: tuple[int, ...]) -> tuple[Block, ...]:
+    def blocks_of(depths: tuple[int, ...]) -> tuple[TreeBlock, ...]:
         return tuple(
-            affordable(Block(depth, amount * share), n_rows, sizes, classes, mass)
+            affordable(TreeBlock(depth, amount * share), n_rows, sizes, classes, mass)
             for depth, share in zip(depths, block_shares(depths), strict=True)
         )
 
@@ -198,7 +198,9 @@ def block_shares(depths: tuple[int, ...]) -> tuple[Fraction, ...]:
     return (Fraction(1, len(depths)),) * len(depths)
 
 
-def affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: float) -> Block:
+def affordable(
+    block: TreeBlock, rows: int, sizes: list[int], classes: int, mass: float
+) -> TreeBlock:
     """Limit the work of a block on wide tables (utility.md, section 12)."""
     features, tests, widest = len(sizes), sum(sizes), max(sizes)
     mean = tests / features
@@ -221,16 +223,16 @@ def affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: fl
                 )
             )
             if width >= 4:
-                return Block(3, block.amount, width, bought=True)
-        block = Block(2, block.amount)
+                return TreeBlock(3, block.amount, width, bought=True)
+        block = TreeBlock(2, block.amount)
     if rows * features**2 / 2 <= AFFORDABLE and 2 * tests**2 <= budget:
         return block
     width = int(
         min(features, AFFORDABLE / (max(rows, 1) * features), budget / (2 * tests * widest))
     )
     if width < 1:
-        return Block(1, block.amount)
-    return Block(2, block.amount, width, bought=mass >= 1_000)
+        return TreeBlock(1, block.amount)
+    return TreeBlock(2, block.amount, width, bought=mass >= 1_000)
 
 
 def spread_out(features: int, width: int, turn: int = 0) -> list[int]:
