@@ -30,7 +30,7 @@ from privet.datasets import PATIENTS, make_patients
 from privet.errors import BudgetError, PublishedCostWarning
 from privet.learners._views import two_sides
 from privet.learners.privatree import (
-    Options,
+    PrivaTreeOptions,
     _impurity,
     _worst_error,
     leaf_amount,
@@ -58,7 +58,7 @@ def options(**given):
         "max_depth": 3, "max_bins": None, "leaf_error": 0.01, "binning": "auto", "split": "select",
         "categories": "auto", "published": False,
     }  # fmt: skip
-    return Options(**{**usual, **given})
+    return PrivaTreeOptions(**{**usual, **given})
 
 
 def make_table(rows, seed=0, classes=(0, 1)):

@@ -16,7 +16,7 @@ from privet.errors import BudgetError
 from privet.learners import topdown
 from privet.learners.topdown import (
     GrowingNode,
-    Options,
+    TopDownOptions,
     best_first,
     grow,
     make_candidates,
@@ -44,7 +44,7 @@ def options(**given):
         "criterion": Gini(), "split": "flip", "thresholds": 3, "min_gain": None,
         "min_weight": None, "published": False,
     }  # fmt: skip
-    return Options(**{**usual, **given})
+    return TopDownOptions(**{**usual, **given})
 
 
 # Best first

@@ -65,7 +65,7 @@ class _DiPriMe(PrivateEstimator):
             trees = PAPER_TREES
         elif trees is None and schema.classes is None:
             trees = NUMBER_TREES
-        options = forests.Options(
+        options = forests.DiPriMeOptions(
             n_estimators=trees,
             max_features=given.pop("max_features") or len(schema.names),
             split_share=Fraction(given.pop("rho")),

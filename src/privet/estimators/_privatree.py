@@ -20,7 +20,7 @@ from privet.estimators.parameters import (
 )
 from privet.estimators.registry import register
 from privet.learners import privatree
-from privet.learners.privatree import Options
+from privet.learners.privatree import PrivaTreeOptions
 from privet.privacy import Budget, LedgerStore, exact
 from privet.schema import Schema
 from privet.tables import Table
@@ -151,13 +151,13 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
                 "calibration='published' takes the number of rows as public, as the paper does: "
                 "give n_rows"
             )
-        return {"n_rows": rows, "options": Options(published=published, **given)}
+        return {"n_rows": rows, "options": PrivaTreeOptions(published=published, **given)}
 
     def _asks(self, **options: Any) -> tuple[str, ...]:
         return (*super()._asks(), *["noisy_counts"] * (options["n_rows"] is None))
 
     def _check_table(self, table: Table, **options: Any) -> None:
-        given: Options = options["options"]
+        given: PrivaTreeOptions = options["options"]
         if table.protocol is None:
             return
         if given.published:

@@ -25,7 +25,7 @@ from privet.estimators.parameters import (
 )
 from privet.estimators.registry import register
 from privet.learners import topdown
-from privet.learners.topdown import Options
+from privet.learners.topdown import TopDownOptions
 from privet.privacy import Budget, LedgerStore, exact
 from privet.schema import Schema
 from privet.tables import Table
@@ -178,7 +178,7 @@ class TopDownClassifier(PrivateTreeEstimator):
             given["budget"] = cache(self.budget)
         given["leaf_fraction"] = Fraction(given["leaf_fraction"])
         bound = None if rows is None else max(rows, 2)
-        options = Options(
+        options = TopDownOptions(
             criterion=make_criterion(name, classes=len(schema.classes or ()), n_max=bound),
             thresholds=thresholds or topdown.THRESHOLDS,
             published=published,
@@ -206,7 +206,7 @@ class TopDownClassifier(PrivateTreeEstimator):
         return (*super()._asks(), "choose_best", "choose_labels", *counts)
 
     def _check_table(self, table: Table, **options: Any) -> None:
-        given: Options = options["options"]
+        given: TopDownOptions = options["options"]
         if given.published and not table.can("noisy_candidate_gains"):
             raise FederationError(
                 "the published calibration is for one table: it releases the gains of all splits"

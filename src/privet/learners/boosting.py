@@ -40,7 +40,7 @@ LONGEST_STEP = 2.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class BoostingPlan:
     """What is spent on what; made of public and released numbers."""
 
     quantiles: Amount | None
@@ -202,7 +202,7 @@ def make_plan(
     budget: Budget,
     n_rounds: int | None,
     max_depth: int | None,
-) -> Plan:
+) -> BoostingPlan:
     """Share an amount of the budget by public numbers (utility.md, sections 2, 5 and 11)."""
     pure = budget.accountant == "pure"
     mass = n_rows * float(budget.selection_epsilon(amount))
@@ -223,7 +223,7 @@ def make_plan(
     labels = 2 if schema.classes is None else len(schema.classes)
     one = affordable(TreeBlock(depth, amount / n_rounds), n_rows, sizes, labels, mass)
     one = TreeBlock(one.depth, one.amount, one.width)
-    return Plan(quantiles, grid, (one,) * n_rounds, 1.0 if n_rounds <= 8 else 0.7)
+    return BoostingPlan(quantiles, grid, (one,) * n_rounds, 1.0 if n_rounds <= 8 else 0.7)
 
 
 def rounds_of(mass: float, *, pure: bool, number: bool, shallow: bool) -> int:

@@ -49,7 +49,7 @@ class TreeBlock:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WholeTreePlan:
     """What is spent on what; made before any record is looked at, but for the paid count."""
 
     quantiles: Amount | None
@@ -130,7 +130,7 @@ def make_plan(
     max_depth: int | None,
     probability_share: Fraction,
     budget: Budget,
-) -> Plan:
+) -> WholeTreePlan:
     """Share an amount of the budget by public numbers (utility.md: 1.4, 10.2 and 12)."""
     leaves = None
     if probability_share:
@@ -154,7 +154,7 @@ def make_plan(
     blocks = blocks_of(wanted)
     if wanted[0] == 3 and all(block.depth < 3 for block in blocks):
         blocks = blocks_of(shallow_depths(mass, max_depth))
-    return Plan(quantiles, grid, blocks, leaves)
+    return WholeTreePlan(quantiles, grid, blocks, leaves)
 
 
 def block_depths(
