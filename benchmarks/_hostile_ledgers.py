@@ -241,7 +241,7 @@ def verdict_on(path: Path) -> str:
 
     store = LedgerStore(path)
     try:
-        draws, total = store.draws, store.budget.limit
+        draws, total = store.withdrawals, store.budget.limit
         assert 0 <= store.spent <= total
         assert store.left == total - store.spent
         assert all(0 <= draw.counted <= draw.reserved for draw in draws)

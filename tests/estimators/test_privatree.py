@@ -272,7 +272,7 @@ def test_quantiles_without_noise_are_refused_with_a_ledger(tmp_path):
     model = PrivaTreeClassifier(1.0, MIXED, binning="leaking-quantile", ledger=store)
     with pytest.raises(BudgetError, match="no budget covers binning='leaking-quantile'"):
         model.fit(None, None)  # nothing is read
-    assert not store.draws
+    assert not store.withdrawals
 
 
 @SEEDED

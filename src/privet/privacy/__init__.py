@@ -44,7 +44,7 @@ from privet.privacy.quantiles import (
     grid_counts,
     private_quantiles,
 )
-from privet.privacy.store import Books, Draw, LedgerStore, Reservation
+from privet.privacy.store import Books, LedgerStore, Reservation, Withdrawal
 from privet.privacy.versions import read_entry
 from privet.privacy.words import mechanism_words, place_words, question_words
 
@@ -60,7 +60,6 @@ __all__ = [
     "Cost",
     "DiscreteGaussian",
     "DiscreteLaplace",
-    "Draw",
     "Entry",
     "Exact",
     "Exponential",
@@ -86,6 +85,7 @@ __all__ = [
     "SeededNoise",
     "TopOf",
     "WholeTree",
+    "Withdrawal",
     "as_float",
     "draw_polya",
     "draw_shares",
