@@ -37,7 +37,7 @@ from privet.privacy import (
     quantiles,
 )
 from privet.tables import PrivateCells
-from privet.tables import private as wall
+from privet.tables import cells as wall
 
 U0, U1, V0, V1 = exact.universe(ONE)
 SHORT = [((), (U0,)), ((U0,), (V1, U0)), ((U0, V1), (U0, U0, V1))]
@@ -127,8 +127,8 @@ def test_a_stop_rule_on_exact_counts(monkeypatch):
 
     def exact_counts(self, amount):
         self._charge(self._noises(amount, l1=1, squared_l2=1), Question(QuestionKind.ROW_COUNT))
-        engine = wall._inside[self._table].engine
-        return engine.class_counts(wall._handles[self]).sum(axis=1)
+        engine = wall.behind_table[self._table].engine
+        return engine.class_counts(wall.behind_cells[self]).sum(axis=1)
 
     monkeypatch.setattr(PrivateCells, "noisy_counts", exact_counts)
     verdict = audit(model, pairs=pairs)
@@ -145,7 +145,7 @@ def test_empty_cells_omitted(monkeypatch):
     def only_what_is_there(self, counts, chosen):
         released = np.zeros_like(counts)
         there = counts > 0
-        noise = wall._inside[self._table].noise
+        noise = wall.behind_table[self._table].noise
         if there.any():
             released[there] = chosen[0].release(Exact(counts[there]), noise)
         return released
@@ -242,7 +242,7 @@ def test_something_kept_on_the_model(monkeypatch, hidden):
     real = PrivateTreeClassifier._learn
 
     def keep(self, table, **options):
-        room = wall._inside[table]
+        room = wall.behind_table[table]
         self._kept = {
             "seed": secrets.randbits(64),
             "source": room.noise,

@@ -38,7 +38,7 @@ from privet.privacy import (
 )
 from privet.robustness import NoGuarantee, Promise, accuracy_after, promise_of
 from privet.robustness.votes import forest_votes
-from privet.tables import private as wall
+from privet.tables import cells as wall
 
 FLIP = MechanismFacts(MechanismKind.PERMUTE_AND_FLIP)
 

@@ -265,7 +265,7 @@ def test_the_check_of_doors_sees_a_breach(tmp_path):
         ("learners", "from privet.engines import View", "must not import"),
         ("federation", "from privet.engines import View", "must not import"),
         ("tables", "from privet.engines.blocks import Block", None),
-        ("learners", "from privet.tables.private import _inside", "behind the wall"),
+        ("learners", "from privet.tables.cells import behind_table", "behind the wall"),
         ("learners", "from privet.tables import private", "behind the wall"),
         ("estimators", "from privet.privacy.noise import SeededNoise", "behind the wall"),
         ("engines", "from privet.tables import PrivateTable", "must not import"),

@@ -4,12 +4,10 @@ from privet.engines import Axis, Split, View
 from privet.tables.interface import QUESTIONS, Cells, Table
 from privet.tables.private import (
     NO_NOISE,
-    Gradients,
     PrivateCells,
     PrivateTable,
-    Scores,
-    pull_deviation,
 )
+from privet.tables.scores import Gradients, Scores, pull_deviation
 from privet.tables.splits import (
     Binary,
     Branch,

@@ -33,7 +33,7 @@ from privet.schema import Schema
 from privet.tables.splits import Candidates, Subtree
 
 if TYPE_CHECKING:
-    from privet.tables.private import Gradients, Scores
+    from privet.tables.scores import Gradients, Scores
 
 #: What a question may cost, in the budget's own amounts: one for all cells, or one for each.
 Amounts = Amount | Sequence[Amount]
