@@ -610,7 +610,7 @@ def test_rounds_of_scores_do_not_start_from_the_first_again(routed):
 
 @pytest.mark.parametrize("name", ["forgetful", "remote"])
 def test_a_long_story_can_be_told_again(name):
-    """More than a thousand steps: a question still travels, and a block that forgot can follow them."""
+    """After a thousand steps a question still travels, and a block that forgot can follow them."""
     table, schema = make_rows("two", 60), SCHEMAS["two"]
     engine, slow = ENGINES[name](table, None, schema), SlowEngine(table, None, schema)
     view = View.of_bins(schema)
