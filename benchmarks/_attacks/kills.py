@@ -281,7 +281,7 @@ class Victims:
                     cards[out] = None
         try:
             store = LedgerStore(self.place.ledger)
-            draws, total = store.draws, float(store.budget.limit)
+            draws, total = store.withdrawals, float(store.budget.limit)
             spent, left = float(store.spent), float(store.left)
         except PrivetError as error:
             self.wrong.append(f"the ledger does not open: {type(error).__name__}")

@@ -511,7 +511,7 @@ class _Kept(np.ndarray):
 def counted(kind="two", rows=400):
     """Return an engine in blocks, and the room where they put what they work out."""
     room, schema = Counting(), SCHEMAS[kind]
-    blocks = cut(make_rows(kind, rows), None, schema, room=room)
+    blocks = cut(make_rows(kind, rows), None, schema, allocate=room)
     return BlockEngine(LocalBlocks(schema, blocks)), room
 
 

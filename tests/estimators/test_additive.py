@@ -209,7 +209,7 @@ def test_bad_parameters_get_a_clear_error_and_nothing_is_spent(parameters, kind,
     store = LedgerStore.create(tmp_path / "books", Budget(1), columns=["a", "b", "c", "y"])
     with pytest.raises(PrivetError):
         add_up(kind, ledger=store, **parameters).fit(*make_table(kind, 20))
-    assert store.draws == ()
+    assert store.withdrawals == ()
 
 
 @KINDS

@@ -310,7 +310,7 @@ def test_published_means_are_refused_with_a_ledger(kind, tmp_path):
     model = kind(1.0, NUMBER, max_depth=2, calibration="published", ledger=store)
     with pytest.raises(BudgetError, match="no budget covers calibration='published'"):
         model.fit(None, None)  # nothing is read
-    assert not store.draws
+    assert not store.withdrawals
     X, y = data(300, NUMBER)
     model.set_params(calibration="valid").fit(X, y)
     assert store.spent == 1

@@ -15,8 +15,8 @@ from privet.criteria import Criterion, Entropy, Gini
 from privet.errors import BudgetError
 from privet.learners import topdown
 from privet.learners.topdown import (
-    Asked,
-    Options,
+    GrowingNode,
+    TopDownOptions,
     best_first,
     grow,
     make_candidates,
@@ -44,7 +44,7 @@ def options(**given):
         "criterion": Gini(), "split": "flip", "thresholds": 3, "min_gain": None,
         "min_weight": None, "published": False,
     }  # fmt: skip
-    return Options(**{**usual, **given})
+    return TopDownOptions(**{**usual, **given})
 
 
 # Best first
@@ -144,11 +144,11 @@ def test_what_is_below_the_last_split_is_not_asked():
 
 
 def test_equal_gains_are_taken_as_they_are_found():
-    leaves = [Asked(gain=5, worth=True) for _ in range(2)]
-    root = Asked(gain=1, worth=True, children=tuple(leaves))
+    leaves = [GrowingNode(gain=5, worth=True) for _ in range(2)]
+    root = GrowingNode(gain=1, worth=True, children=tuple(leaves))
     assert best_first(root, 3) == [root, *leaves]
     assert best_first(root, 1) == [root]
-    assert best_first(Asked(gain=9, worth=False), 3) == []
+    assert best_first(GrowingNode(gain=9, worth=False), 3) == []
 
 
 # Shares

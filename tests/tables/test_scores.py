@@ -79,7 +79,7 @@ def scored(table, kind):
 
 def behind(table, cells, scores, kind, *, pure):
     """Return what only the wall knows: exact sums by cell and moment."""
-    engine = wall._rooms[table].engine
+    engine = wall._inside[table].engine
     return engine.moments(
         wall._handles[cells], wall._scores[scores], _reach(scores, kind), pure=pure
     )
@@ -87,7 +87,7 @@ def behind(table, cells, scores, kind, *, pure):
 
 def scores_behind(table, scores):
     """Return what only the wall knows: the scores of all records."""
-    return scores_of(wall._rooms[table].engine, wall._scores[scores])
+    return scores_of(wall._inside[table].engine, wall._scores[scores])
 
 
 def _reach(scores, kind):
@@ -420,10 +420,10 @@ def test_questions_about_classes_need_classes():
 
 def law_of_trees(table, ask):
     """Return the law of what a question about drawn trees answers, through the wall."""
-    room = wall._rooms[table]
+    room = wall._inside[table]
 
     def program(noise):
-        wall._rooms[table] = replace(room, noise=noise)
+        wall._inside[table] = replace(room, noise=noise)
         return tuple(ask())
 
     return law_of(program)
@@ -562,7 +562,7 @@ def test_no_neighbour_changes_the_gradients_by_more_than_was_paid_for(kind, budg
             table = open_small(kind, features, universe, records, budget)
             cells, scores = scored(table, kind)
             recorder = Recorder()
-            wall._rooms[table] = replace(wall._rooms[table], noise=recorder)
+            wall._inside[table] = replace(wall._inside[table], noise=recorder)
             cells.noisy_gradients(scores, amount, reach=REACH[kind])
             assert budget.amount(table.ledger.total) == amount
             (found[records],) = recorder.seen

@@ -412,7 +412,7 @@ class TestTheWalkerSeesLeaks:
     @pytest.mark.parametrize("name", [name for name in exact_answers() if name != "rows"])
     def test_an_answer_of_an_engine(self, name, tainted):
         table = PrivateTable(TABLE, None, PATIENTS, Budget(1.0))
-        engine, root = wall._rooms[table].engine, table.root()
+        engine, root = wall._inside[table].engine, table.root()
         options = {"pure": True} if name == "moments" else {}
         root.note = getattr(engine, name)(*asked_of(engine, name), **options)
         if isinstance(root.note, Iterator):
@@ -421,11 +421,11 @@ class TestTheWalkerSeesLeaks:
 
     def test_the_number_of_rows(self, tainted):
         table = PrivateTable(TABLE, None, PATIENTS, Budget(1.0))
-        assert leaks(wall._rooms[table].engine.rows) != []
+        assert leaks(wall._inside[table].engine.rows) != []
 
     def test_an_engine_and_its_handles(self):
         table = PrivateTable(TABLE, None, PATIENTS, Budget(1.0))
-        engine, root = wall._rooms[table].engine, table.root()
+        engine, root = wall._inside[table].engine, table.root()
         for hidden in (engine, engine._blocks, engine._blocks._blocks[0], wall._handles[root]):
             assert leaks([hidden]) != []
 

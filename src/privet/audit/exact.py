@@ -26,7 +26,7 @@ import numpy as np
 from privet.audit.comparison import Comparison, compare, follow
 from privet.audit.laws import alone
 from privet.audit.outputs import released_by
-from privet.audit.sources import Asked, law_of, run
+from privet.audit.sources import Unanswered, law_of, run
 from privet.errors import AuditError
 from privet.model import PrivacyCard
 from privet.privacy import Noise
@@ -314,7 +314,7 @@ def _repeats(fit: _Fit, table: Table) -> bool:
     while True:
         with _silent():
             first, again = (run(fit, table, answers) for _ in range(2))
-        if not isinstance(first, Asked):
+        if not isinstance(first, Unanswered):
             return bool(first == again)
         likeliest = max(alone(first.question), key=lambda outcome: outcome[1])
         answers = (*answers, likeliest[0])

@@ -9,6 +9,7 @@ from privet.engines.losses import HEAVIEST, loss_of
 from privet.engines.memory import memory_engine
 from privet.engines.questions import Sparse, TreeLayout, tree_sums
 from privet.engines.splits import Split
+from privet.engines.stored import encode_stream, open_blocks
 from privet.engines.views import View
 
 __all__ = [
@@ -23,8 +24,10 @@ __all__ = [
     "Split",
     "TreeLayout",
     "View",
+    "encode_stream",
     "loss_of",
     "memory_engine",
+    "open_blocks",
     "tree_sums",
     "workers",
 ]

@@ -26,7 +26,7 @@ from privet.schema import Schema
 _CHUNK = 16_384
 
 
-class Room(Protocol):
+class Allocator(Protocol):
     """Where a block puts what it works out: in memory, or in a file that nobody else sees."""
 
     def __call__(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
@@ -46,7 +46,7 @@ class Block:
         and 1 (NaN: missing).
     fast : bool
         Whether the table is large enough for compiled loops.
-    room : Room
+    allocate : Allocator
     """
 
     def __init__(
@@ -56,13 +56,13 @@ class Block:
         target: NDArray[Any],
         *,
         fast: bool,
-        room: Room = np.empty,
+        allocate: Allocator = np.empty,
     ) -> None:
         self.schema = schema
         self.fast = fast
         self._codes = codes
         self._target = target
-        self._room = room
+        self._allocate = allocate
         self._loss = loss_of(schema)
         self._seen: tuple[View, NDArray[Any]] | None = None
         self._sorted: tuple[int, NDArray[np.int32], NDArray[np.int64]] | None = None
@@ -98,7 +98,7 @@ class Block:
         if self._seen is None or (self._seen[0] is not view and self._seen[0] != view):
             self._seen = None  # frees the old codes before the new ones are made
             narrow = np.uint8 if max(view.sizes) <= 2**8 else np.uint16
-            found = self._room((len(self._codes), len(self)), narrow)
+            found = self._allocate((len(self._codes), len(self)), narrow)
             for feature, mine in enumerate(self._codes):
                 table = view.table(feature)
                 if table is None:
@@ -136,7 +136,7 @@ class Block:
 
     def _go(self, lineage: Lineage, before: NDArray[np.int32] | None) -> NDArray[np.int32]:
         """Return the cells of records after a step, from those before it."""
-        found, step = self._room((len(self),), np.int32), lineage.step
+        found, step = self._allocate((len(self),), np.int32), lineage.step
         if before is None:
             known = self.labels < self.classes
             inside = self._part(step) if isinstance(step, Parts) else 0
@@ -185,7 +185,7 @@ class Block:
                 steps.append(known)
                 known = known.parent
         if found is None:
-            found = self._room((len(self), len(lineage.start)), np.float64)
+            found = self._allocate((len(self), len(lineage.start)), np.float64)
             found[:] = lineage.start
         for step in reversed(steps):
             if step.cells is None or step.values is None:

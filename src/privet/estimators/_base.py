@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -38,7 +38,7 @@ from privet.model import Model, PrivacyCard, class_array
 from privet.outputs import OutputFile
 from privet.privacy import Budget, Ledger, LedgerStore, Reservation
 from privet.privacy.budget import Amount
-from privet.reading import Column, Columns, Numbers, column_of
+from privet.reading import Column, Columns, Numbers, column_of, is_stream
 from privet.schema import Schema
 from privet.tables import PrivateTable, Table
 from privet.tree import Tree
@@ -119,11 +119,14 @@ class PrivateEstimator(BaseEstimator):
 
         Parameters
         ----------
-        X : pandas, polars or pyarrow table, array, PrivateTable or FederatedTable
-            The features. Columns are found by name; those of an array of shape (rows, features) are
-            taken in the schema's order. A :class:`~privet.PrivateTable` has its own schema, target,
-            noise and ledger: the fit draws ``epsilon`` from its budget, and fits add up. So has
-            every party of a :class:`~privet.federation.FederatedTable`.
+        X : table, array, path, stream, PrivateTable or FederatedTable
+            The features: a pandas, polars or pyarrow table, or an array; the path of a Parquet
+            file, of a folder of them or a pattern, or a stream of rows, which need not fit into
+            memory (:meth:`PrivateTable.from_parquet`, :meth:`PrivateTable.from_batches`). Columns
+            are found by name; those of an array are taken in the schema's order. A
+            :class:`~privet.PrivateTable` has its own schema, target, noise and ledger: the fit
+            draws ``epsilon`` from its budget, and fits add up. So has every party of a
+            :class:`~privet.federation.FederatedTable`.
         y : column, optional
             The target. If not given, the schema's target column of ``X``. Records whose class is
             missing or not in the schema, or whose number is missing, are left out, which costs no
@@ -154,6 +157,8 @@ class PrivateEstimator(BaseEstimator):
             predictor = self._learn(table, **options)
         finally:
             table.ledger.close()  # what is settled must not be spent again
+            if isinstance(source, _Rows) and isinstance(table, PrivateTable):
+                table.close()
         if isinstance(source, _Rows):
             source.settle(table.ledger)
         self.predictor_ = predictor
@@ -170,9 +175,9 @@ class PrivateEstimator(BaseEstimator):
             notes=table.notes,
         )
         self.n_features_in_ = len(schema.names)
-        if isinstance(source, _Rows) and source.columns.named:
+        if isinstance(source, _Rows) and source.names is not None:
             self.feature_names_in_ = np.array(
-                [name for name in source.columns.names if name in schema.features], dtype=object
+                [name for name in source.names if name in schema.features], dtype=object
             )
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -202,11 +207,26 @@ class PrivateEstimator(BaseEstimator):
                 "parties are asked through a table of all of them: fit(FederatedTable([...]))"
             )
         store = open_store(self.ledger)
+        if isinstance(X, str | Path) or is_stream(X):
+            return self._open_stream(X, y, store)
         columns = Columns.of(X, self.schema)
         target = self._target(columns, y)
         schema = self._schema(columns, target)
         purpose = f"{type(self).__name__} on {schema.target!r}"
-        return _Rows(columns, target, schema, self.random_state, store, purpose)
+        names = columns.names if columns.named else None
+        return _Rows(columns, target, schema, names, self.random_state, store, purpose)
+
+    def _open_stream(self, X: Any, y: Any, store: LedgerStore | None) -> _Rows:
+        """Return rows that need not fit into memory: Parquet files, or a stream."""
+        if y is not None:
+            raise DataError("files and streams have their target as a column: fit them without y")
+        if self.schema is None:
+            raise SchemaError(
+                "files and streams need a schema: none can be drafted from what is read once"
+            )
+        purpose = f"{type(self).__name__} on {self.schema.target!r}"
+        names = self.schema.names
+        return _Stream(X, None, self.schema, names, self.random_state, store, purpose)
 
     def _asks(self, **options: Any) -> tuple[str, ...]:
         """Return the questions that this fit surely asks, by their names."""
@@ -366,9 +386,10 @@ class PrivateTreeEstimator(SingleTree, PrivateClassifier):
 class _Rows:
     """Rows that a fit opens itself, and the ledger file that pays for them, if any."""
 
-    columns: Columns
-    target: Column
+    source: Any
+    target: Column | None
     schema: Schema
+    names: Sequence[str] | None
     random_state: Any
     store: LedgerStore | None
     purpose: str
@@ -377,9 +398,7 @@ class _Rows:
     def session(self, budget: Budget, asks: Iterable[str]) -> PrivateTable:
         """Put the rows behind the wall, and reserve what they may cost."""
         del asks  # one table answers everything
-        table = PrivateTable(
-            self.columns, self.target, self.schema, budget, random_state=self.random_state
-        )
+        table = self.table(budget)
         if self.store is not None:
             self._reservation = self.store.reserve(
                 budget,
@@ -388,6 +407,12 @@ class _Rows:
                 table=self.schema.table,
             )
         return table
+
+    def table(self, budget: Budget) -> PrivateTable:
+        """Put the rows behind the wall."""
+        return PrivateTable(
+            self.source, self.target, self.schema, budget, random_state=self.random_state
+        )
 
     def settle(self, ledger: Ledger) -> None:
         """Write down what was spent; a model that is paid for must not be lost if that fails."""
@@ -402,6 +427,16 @@ class _Rows:
                 UnsettledWarning,
                 stacklevel=3,
             )
+
+
+class _Stream(_Rows):
+    """Rows that come in batches: a path of Parquet files, or a stream."""
+
+    def table(self, budget: Budget) -> PrivateTable:
+        """See :class:`_Rows`."""
+        files = isinstance(self.source, str | Path)
+        make = PrivateTable.from_parquet if files else PrivateTable.from_batches
+        return make(self.source, self.schema, budget, random_state=self.random_state)
 
 
 def _estimators() -> Iterator[type[PrivateEstimator]]:

@@ -14,7 +14,7 @@ from privet.estimators._base import (
     PrivateRegressor,
     open_store,
 )
-from privet.estimators.parameters import ROWS, Automatic, Choice, Parameter, Truth, Whole
+from privet.estimators.parameters import ROWS, Automatic, Boolean, Choice, Parameter, WholeNumber
 from privet.estimators.registry import register
 from privet.learners import boosting, whole_trees
 from privet.privacy import Budget, LedgerStore
@@ -31,10 +31,10 @@ class _Boosting(PrivateEstimator):
     """What both share: the parameters of the rounds."""
 
     _parameters: ClassVar[Mapping[str, Parameter]] = {
-        "n_rounds": Automatic(Whole(1, MOST_ROUNDS)),
-        "max_depth": Automatic(Whole(1, 3)),
+        "n_rounds": Automatic(WholeNumber(1, MOST_ROUNDS)),
+        "max_depth": Automatic(WholeNumber(1, 3)),
         "n_rows": ROWS,
-        "merge_tests": Truth(),
+        "merge_tests": Boolean(),
     }
     _least_epsilon: ClassVar[float] = 1e-3
     asks: ClassVar[frozenset[str]] = frozenset({"draw_trees"})

@@ -68,7 +68,7 @@ class Parameter(ABC):
 
 
 @dataclass(frozen=True)
-class Whole(Parameter):
+class WholeNumber(Parameter):
     """A whole number within limits."""
 
     least: int
@@ -135,7 +135,7 @@ class Number(Parameter):
 
 
 @dataclass(frozen=True)
-class Truth(Parameter):
+class Boolean(Parameter):
     """True or false."""
 
     @property
@@ -241,9 +241,9 @@ def _either(words: list[str]) -> str:
 
 
 #: What several estimators have.
-DEPTH = Whole(1, MAX_DEPTH)
-ROWS = Optional(Whole(1, MAX_ROWS))
-TREES = Whole(1, MOST_TREES)
-BINS = Whole(2, MOST_BINS)
-FEATURES = Optional(Whole(1, MOST_FEATURES))
+DEPTH = WholeNumber(1, MAX_DEPTH)
+ROWS = Optional(WholeNumber(1, MAX_ROWS))
+TREES = WholeNumber(1, MOST_TREES)
+BINS = WholeNumber(2, MOST_BINS)
+FEATURES = Optional(WholeNumber(1, MOST_FEATURES))
 CALIBRATION = Choice(("valid", "published"))

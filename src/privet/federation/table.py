@@ -215,8 +215,8 @@ class FederatedTable(Table):
         """Return the table as disjoint parts by a hash of each record. Free."""
         view = View.of_bins(self.schema) if view is None else view
         places = dict(self._connections.ask_all("parts", count, key, view, check=is_place))
-        scopes = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
-        return FederatedCells(self, scopes, Place(parts=count), view, places)
+        ledger_cells = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
+        return FederatedCells(self, ledger_cells, Place(parts=count), view, places)
 
     def _refuse(self, question: str) -> NoReturn:
         raise FederationError(

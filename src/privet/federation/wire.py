@@ -70,7 +70,7 @@ from numpy.typing import NDArray
 from privet.criteria import ClippedEntropy, Entropy, Gini, GiniChords, Max
 from privet.errors import FederationError
 from privet.schema import MAX_BINS, Categorical, Date, Integer, Numeric, Schema
-from privet.tables import Binary, Each, Given, Multiway, Split, Thresholds, View
+from privet.tables import Binary, Each, Multiway, ReleasedSplits, Split, Thresholds, View
 
 #: What every message begins with: whose it is, and the version of the format.
 MAGIC = b"PVW\x02"
@@ -281,7 +281,7 @@ CLASSES: dict[type, tuple[str, dict[str, Check]]] = {
     Split: ("split", dict.fromkeys(("feature", "children"), _own_check)),
     Multiway: ("multiway", {}),
     Thresholds: ("thresholds", {"steps": _whole}),
-    Given: ("given", {"splits": _are_splits}),
+    ReleasedSplits: ("given", {"splits": _are_splits}),
     Each: ("each", {"options": _whole, "codes": _whole}),
     Binary: ("binary", {"sides": _are_sides}),
     Gini: ("gini", {}),

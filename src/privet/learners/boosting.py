@@ -22,10 +22,10 @@ from privet.learners import regression_trees, whole_trees
 from privet.learners._assembly import leaf_cells, score_tree, without_dead_ends
 from privet.learners._views import QUANTILE_LEVELS, grid_of, make_view, most_tests, n_numeric
 from privet.learners.budgets import less, start_of_classes, start_of_number
-from privet.learners.whole_trees import Block, affordable, spread_out
+from privet.learners.whole_trees import TreeBlock, affordable, spread_out
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Cells, Scores, Sketch, Table, View
+from privet.tables import Cells, Scores, Subtree, Table, View
 from privet.tree import Tree
 
 #: Part of a round's budget for its leaves.
@@ -40,12 +40,12 @@ LONGEST_STEP = 2.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class BoostingPlan:
     """What is spent on what; made of public and released numbers."""
 
     quantiles: Amount | None
     grid: int
-    rounds: tuple[Block, ...]
+    rounds: tuple[TreeBlock, ...]
     rate: float
 
 
@@ -87,12 +87,12 @@ def learn_classes(
     cells, scores = table.root(view), table.start_scores(start)
     trees = []
     for turn, block in enumerate(plan.rounds):
-        sketch, leaves = _grow(cells, view, scores, block, turn, LEAF_SHARE, 0.0, merge=merge)
+        subtree, leaves = _grow(cells, view, scores, block, turn, LEAF_SHARE, 0.0, merge=merge)
         found = leaves.noisy_gradients(scores, block.amount * LEAF_SHARE)
         steps = _newton(found.pull, found.curvature, found.deviation)
         values = plan.rate * np.clip(steps, -LONGEST_STEP, LONGEST_STEP)
         scores.add(leaves, values)
-        trees.append(score_tree(sketch, view, values))
+        trees.append(score_tree(subtree, view, values))
     return Ensemble(table.schema, start, tuple(trees))
 
 
@@ -126,14 +126,14 @@ def learn_number(
     trees = []
     for turn, block in enumerate(plan.rounds):
         reach = max(0.5 * 0.95**turn, 0.2)
-        sketch, leaves = _grow(
+        subtree, leaves = _grow(
             cells, view, scores, block, turn, LEAF_SHARE_NUMBER, reach, merge=merge
         )
         found = leaves.noisy_gradients(scores, block.amount * LEAF_SHARE_NUMBER, reach=reach)
         steps = _newton(found.pull, found.curvature, found.deviation)
         values = plan.rate * reach * np.clip(steps, -1.0, 1.0)
         scores.add(leaves, values)
-        trees.append(score_tree(sketch, view, values * (high - low)))
+        trees.append(score_tree(subtree, view, values * (high - low)))
     return Ensemble(schema, (low + start * (high - low),), tuple(trees))
 
 
@@ -141,13 +141,13 @@ def _grow(
     cells: Cells,
     view: View,
     scores: Scores,
-    block: Block,
+    block: TreeBlock,
     turn: int,
     leaf_share: Fraction,
     reach: float,
     *,
     merge: bool,
-) -> tuple[Sketch, Cells]:
+) -> tuple[Subtree, Cells]:
     """Draw one round's tree; return its tests and its leaves."""
     upper = None
     if block.width is not None:
@@ -156,8 +156,8 @@ def _grow(
     (drawn,) = cells.draw_trees(
         block.depth, drawing, upper=upper, merge=merge, scores=scores, reach=reach
     )
-    sketch = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
-    return sketch, leaf_cells(cells, sketch, view)
+    subtree = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
+    return subtree, leaf_cells(cells, subtree, view)
 
 
 def _newton(
@@ -202,7 +202,7 @@ def make_plan(
     budget: Budget,
     n_rounds: int | None,
     max_depth: int | None,
-) -> Plan:
+) -> BoostingPlan:
     """Share an amount of the budget by public numbers (utility.md, sections 2, 5 and 11)."""
     pure = budget.accountant == "pure"
     mass = n_rows * float(budget.selection_epsilon(amount))
@@ -221,9 +221,9 @@ def make_plan(
         n_rounds = rounds_of(mass, pure=pure, number=number, shallow=depth < 3)
     sizes = most_tests(schema, grid, quantiles=quantiles is not None)
     labels = 2 if schema.classes is None else len(schema.classes)
-    one = affordable(Block(depth, amount / n_rounds), n_rows, sizes, labels, mass)
-    one = Block(one.depth, one.amount, one.width)
-    return Plan(quantiles, grid, (one,) * n_rounds, 1.0 if n_rounds <= 8 else 0.7)
+    one = affordable(TreeBlock(depth, amount / n_rounds), n_rows, sizes, labels, mass)
+    one = TreeBlock(one.depth, one.amount, one.width)
+    return BoostingPlan(quantiles, grid, (one,) * n_rounds, 1.0 if n_rounds <= 8 else 0.7)
 
 
 def rounds_of(mass: float, *, pure: bool, number: bool, shallow: bool) -> int:

@@ -55,7 +55,7 @@ PUBLISHED_NUMBER, PUBLISHED_CLASSES = Fraction(1, 8), Fraction(1, 4)
 
 
 @dataclass(frozen=True)
-class Options:
+class DiPriMeOptions:
     """What the user chose."""
 
     variant: str
@@ -68,7 +68,7 @@ class Options:
 
 
 def learn(
-    table: Table, *, amount: Amount, n_rows: int | None, options: Options, coins: Coins
+    table: Table, *, amount: Amount, n_rows: int | None, options: DiPriMeOptions, coins: Coins
 ) -> Tree | Ensemble:
     """Learn a forest for at most an amount (``published``: for what :func:`published_cost` says).
 
@@ -112,7 +112,7 @@ def depth_of(rows: int, epsilon: float) -> int:
     return int(np.clip(np.floor(np.log2(max(rows / least, 1.0))), 1, DEEPEST))
 
 
-def published_cost(schema: Schema, amount: Amount, options: Options) -> Amount:
+def published_cost(schema: Schema, amount: Amount, options: DiPriMeOptions) -> Amount:
     """Return what the paper's noise costs, leaf means of numbers aside."""
     leaf = less(amount, amount * options.split_share)
     level = amount * options.split_share
@@ -133,7 +133,7 @@ def forest_of(schema: Schema, trees: Sequence[Tree]) -> Tree | Ensemble:
 # Splits
 
 
-def _levels(amount: Amount, depth: int, options: Options) -> list[Amount]:
+def _levels(amount: Amount, depth: int, options: DiPriMeOptions) -> list[Amount]:
     """Divide an amount among the levels; deeper ones have fewer records and need more."""
     growth = Fraction(1) if options.published else LEVEL_GROWTH
     parts = [growth**level for level in range(depth)]
@@ -141,7 +141,7 @@ def _levels(amount: Amount, depth: int, options: Options) -> list[Amount]:
 
 
 def _chooser(
-    view: View, amounts: list[Amount], options: Options, coins: Sequence[Coins]
+    view: View, amounts: list[Amount], options: DiPriMeOptions, coins: Sequence[Coins]
 ) -> Chooser:
     """Return what chooses the splits of a level: an amount per level, and coins per tree."""
     flip = options.variant == "flip"
@@ -243,7 +243,9 @@ def with_subsets(axis: Axis) -> Axis:
 # Leaves
 
 
-def _leaves(table: Table, growth: Growth, amount: Amount, options: Options) -> NDArray[np.float64]:
+def _leaves(
+    table: Table, growth: Growth, amount: Amount, options: DiPriMeOptions
+) -> NDArray[np.float64]:
     """Buy what the leaves say: class shares, or means as parts of the way between the bounds."""
     if table.schema.classes is None:
         if options.published:
@@ -261,7 +263,7 @@ def _as_trees(
     view: View,
     values: NDArray[np.float64],
     trees: int,
-    options: Options,
+    options: DiPriMeOptions,
 ) -> tuple[Tree, ...]:
     """Return the trees with values of a single tree, or with scores that add up to a forest's.
 

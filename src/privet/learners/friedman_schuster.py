@@ -29,8 +29,8 @@ from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
 from privet.tables import (
     Cells,
-    Given,
     Multiway,
+    ReleasedSplits,
     Split,
     Table,
     Thresholds,
@@ -104,7 +104,7 @@ def learn_diffpc45(
             only = np.zeros_like(unused)
             only[:, j] = True
             points[j] = cells.choose_splits(candidates, criterion, share / 2, only)
-        return cells.choose_splits(Given(points), criterion, share / 2, unused, flip=False)
+        return cells.choose_splits(ReleasedSplits(points), criterion, share / 2, unused, flip=False)
 
     growth = _Growth(table, view, depth, share, choose, published=published, reuse=True)
     tree = growth.tree()

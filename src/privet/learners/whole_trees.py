@@ -20,7 +20,7 @@ from privet.learners._views import grid_of, make_view, most_tests, n_numeric
 from privet.learners.budgets import know_rows, less, set_aside_quantiles
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Branch, Cells, Sketch, Table, check_sizes
+from privet.tables import Branch, Cells, Subtree, Table, check_sizes
 from privet.tree import Tree
 
 #: Work that a block may cost (increments and sums), about a second; a full block of depth 3 may
@@ -35,7 +35,7 @@ CHOICE_SHARE = Fraction(1, 5)
 
 
 @dataclass(frozen=True)
-class Block:
+class TreeBlock:
     """One draw: a depth, what it may cost, and how many features its upper levels may use.
 
     ``width`` None means all of them; ``bought`` says whether they are chosen privately (else they
@@ -49,12 +49,12 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WholeTreePlan:
     """What is spent on what; made before any record is looked at, but for the paid count."""
 
     quantiles: Amount | None
     grid: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[TreeBlock, ...]
     leaves: Amount | None
 
 
@@ -80,11 +80,11 @@ def learn(
     view = make_view(table, plan.grid, plan.quantiles)
     cells = table.root(view)
     (drawn,) = grow(cells, plan.blocks, merge=merge)
-    sketch = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
-    return assemble(sketch, cells, view, plan.leaves, budget)
+    subtree = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
+    return assemble(subtree, cells, view, plan.leaves, budget)
 
 
-def grow(cells: Cells, blocks: tuple[Block, ...], *, merge: bool) -> list[Sketch]:
+def grow(cells: Cells, blocks: tuple[TreeBlock, ...], *, merge: bool) -> list[Subtree]:
     """Draw a tree for every cell: one block, and the further blocks on its leaves."""
     if not len(cells):
         return []
@@ -98,18 +98,18 @@ def grow(cells: Cells, blocks: tuple[Block, ...], *, merge: bool) -> list[Sketch
             upper = cells.choose_features(block.width, choosing)
         else:
             upper = [tuple(spread_out(len(cells.schema.names), block.width))] * len(cells)
-    sketches = cells.draw_trees(block.depth, amount, upper=upper, merge=merge)
-    return _refine(cells, sketches, rest, merge=merge) if rest else sketches
+    subtrees = cells.draw_trees(block.depth, amount, upper=upper, merge=merge)
+    return _refine(cells, subtrees, rest, merge=merge) if rest else subtrees
 
 
 def _refine(
-    cells: Cells, sketches: list[Sketch], blocks: tuple[Block, ...], *, merge: bool
-) -> list[Sketch]:
+    cells: Cells, subtrees: list[Subtree], blocks: tuple[TreeBlock, ...], *, merge: bool
+) -> list[Subtree]:
     """Replace the leaves of drawn trees by further blocks."""
-    ends = np.array([not isinstance(sketch, Branch) for sketch in sketches])
+    ends = np.array([not isinstance(subtree, Branch) for subtree in subtrees])
     grown = iter(grow(cells.take(ends), blocks, merge=merge))
-    branches = [sketch for sketch in sketches if isinstance(sketch, Branch)]
-    inner: list[Sketch] = []
+    branches = [subtree for subtree in subtrees if isinstance(subtree, Branch)]
+    inner: list[Subtree] = []
     if branches:
         below = cells.take(~ends).split([branch.split for branch in branches])
         children = [child for branch in branches for child in branch.children]
@@ -117,9 +117,9 @@ def _refine(
     parts = iter(inner)
     return [
         next(grown)
-        if not isinstance(sketch, Branch)
-        else Branch(sketch.split, tuple(next(parts) for _ in sketch.children))
-        for sketch in sketches
+        if not isinstance(subtree, Branch)
+        else Branch(subtree.split, tuple(next(parts) for _ in subtree.children))
+        for subtree in subtrees
     ]
 
 
@@ -130,7 +130,7 @@ def make_plan(
     max_depth: int | None,
     probability_share: Fraction,
     budget: Budget,
-) -> Plan:
+) -> WholeTreePlan:
     """Share an amount of the budget by public numbers (utility.md: 1.4, 10.2 and 12)."""
     leaves = None
     if probability_share:
@@ -144,9 +144,9 @@ def make_plan(
     sizes = most_tests(schema, grid, quantiles=quantiles is not None)
     classes = len(schema.classes or ())
 
-    def blocks_of(depths: tuple[int, ...]) -> tuple[Block, ...]:
+    def blocks_of(depths: tuple[int, ...]) -> tuple[TreeBlock, ...]:
         return tuple(
-            affordable(Block(depth, amount * share), n_rows, sizes, classes, mass)
+            affordable(TreeBlock(depth, amount * share), n_rows, sizes, classes, mass)
             for depth, share in zip(depths, block_shares(depths), strict=True)
         )
 
@@ -154,7 +154,7 @@ def make_plan(
     blocks = blocks_of(wanted)
     if wanted[0] == 3 and all(block.depth < 3 for block in blocks):
         blocks = blocks_of(shallow_depths(mass, max_depth))
-    return Plan(quantiles, grid, blocks, leaves)
+    return WholeTreePlan(quantiles, grid, blocks, leaves)
 
 
 def block_depths(
@@ -198,7 +198,9 @@ def block_shares(depths: tuple[int, ...]) -> tuple[Fraction, ...]:
     return (Fraction(1, len(depths)),) * len(depths)
 
 
-def affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: float) -> Block:
+def affordable(
+    block: TreeBlock, rows: int, sizes: list[int], classes: int, mass: float
+) -> TreeBlock:
     """Limit the work of a block on wide tables (utility.md, section 12)."""
     features, tests, widest = len(sizes), sum(sizes), max(sizes)
     mean = tests / features
@@ -221,16 +223,16 @@ def affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: fl
                 )
             )
             if width >= 4:
-                return Block(3, block.amount, width, bought=True)
-        block = Block(2, block.amount)
+                return TreeBlock(3, block.amount, width, bought=True)
+        block = TreeBlock(2, block.amount)
     if rows * features**2 / 2 <= AFFORDABLE and 2 * tests**2 <= budget:
         return block
     width = int(
         min(features, AFFORDABLE / (max(rows, 1) * features), budget / (2 * tests * widest))
     )
     if width < 1:
-        return Block(1, block.amount)
-    return Block(2, block.amount, width, bought=mass >= 1_000)
+        return TreeBlock(1, block.amount)
+    return TreeBlock(2, block.amount, width, bought=mass >= 1_000)
 
 
 def spread_out(features: int, width: int, turn: int = 0) -> list[int]:

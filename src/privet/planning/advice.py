@@ -358,7 +358,7 @@ class _Alone:
         """Return the candidates and the cells of every feature."""
         from privet.learners import privatree  # on first use: numba takes half a second
 
-        options = privatree.Options(
+        options = privatree.PrivaTreeOptions(
             max_depth=1,
             max_bins=self.bins,
             leaf_error=LABEL_ERROR,

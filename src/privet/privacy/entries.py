@@ -20,7 +20,7 @@ from privet.privacy.budget import Cost, as_float
 MOST_TEXT, MOST_NUMBER = 10_000, 2**53
 
 
-class Asked(StrEnum):
+class QuestionKind(StrEnum):
     """What a question asks about the records of cells."""
 
     ROW_COUNT = "row-count"
@@ -40,15 +40,15 @@ class Asked(StrEnum):
 
 
 #: What belongs to a question besides its kind.
-_OF_QUESTION: dict[Asked, tuple[str, ...]] = {
-    Asked.SPLIT: ("criterion",),
-    Asked.SPLIT_OF_SOME: ("criterion",),
-    Asked.SPLIT_GAINS: ("criterion",),
-    Asked.HALVING_FEATURE: ("criterion",),
-    Asked.FEATURES: ("count",),
-    Asked.WHOLE_TREE: ("depth",),
-    Asked.QUANTILES: ("feature",),
-    Asked.OTHER: ("text",),
+_OF_QUESTION: dict[QuestionKind, tuple[str, ...]] = {
+    QuestionKind.SPLIT: ("criterion",),
+    QuestionKind.SPLIT_OF_SOME: ("criterion",),
+    QuestionKind.SPLIT_GAINS: ("criterion",),
+    QuestionKind.HALVING_FEATURE: ("criterion",),
+    QuestionKind.FEATURES: ("count",),
+    QuestionKind.WHOLE_TREE: ("depth",),
+    QuestionKind.QUANTILES: ("feature",),
+    QuestionKind.OTHER: ("text",),
 }
 
 
@@ -58,7 +58,7 @@ class Question:
 
     Attributes
     ----------
-    kind : Asked
+    kind : QuestionKind
     criterion : str, optional
         What splits are judged by.
     feature : str, optional
@@ -71,7 +71,7 @@ class Question:
         Of an older file, where the kind is not known.
     """
 
-    kind: Asked
+    kind: QuestionKind
     criterion: str | None = None
     feature: str | None = None
     depth: int | None = None
@@ -280,7 +280,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 def _read_question(plain: Any) -> Question:
     name, found = _described(Question, plain)
-    return Question(Asked(name), **found)
+    return Question(QuestionKind(name), **found)
 
 
 def _read_mechanism(plain: Any) -> MechanismFacts:

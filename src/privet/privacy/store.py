@@ -42,7 +42,14 @@ from typing import Any, NoReturn
 from privet.errors import BudgetError, BudgetExceeded, LedgerFileError
 from privet.privacy.amounts import read_amount, write_amount
 from privet.privacy.budget import Amount, Budget, Cost
-from privet.privacy.entries import Asked, Entry, MechanismFacts, MechanismKind, Place, Question
+from privet.privacy.entries import (
+    Entry,
+    MechanismFacts,
+    MechanismKind,
+    Place,
+    Question,
+    QuestionKind,
+)
 from privet.privacy.ledger import readable
 from privet.privacy.versions import read_entry
 from privet.visible import quoted
@@ -87,7 +94,7 @@ if hasattr(os, "register_at_fork"):  # where processes can fork
 
 
 @dataclass(frozen=True)
-class Draw:
+class Withdrawal:
     """One line of a ledger file: what a fit reserved, and what it spent once it was settled."""
 
     id: int
@@ -112,7 +119,7 @@ class Books:
     budget: Budget
     table: str | None
     columns: tuple[str, ...]
-    draws: tuple[Draw, ...]
+    withdrawals: tuple[Withdrawal, ...]
     spent: Fraction
 
     @property
@@ -250,7 +257,7 @@ class LedgerStore:
             return opening.columns
 
     @property
-    def draws(self) -> tuple[Draw, ...]:
+    def withdrawals(self) -> tuple[Withdrawal, ...]:
         """All lines of the file, in order."""
         with self._reading() as (connection, opening):
             return tuple(_draws(connection, opening))
@@ -608,7 +615,7 @@ def _opening(connection: sqlite3.Connection) -> _Opening:
 
 def _draws(
     connection: sqlite3.Connection, opening: _Opening, *, with_entries: bool = True
-) -> Iterator[Draw]:
+) -> Iterator[Withdrawal]:
     """Yield the lines of a file, each of them checked, with their entries or without."""
     rows = connection.execute(
         "SELECT id, purpose, asked, reserved, reserved_at, spent, settled_at, "
@@ -632,7 +639,7 @@ def _draws(
         last = id_
         if (spent is None) != (settled_at is None) or (spent is None and entries is not None):
             _damaged("a draw is half settled")
-        draw = Draw(
+        draw = Withdrawal(
             id_,
             _text(purpose),
             _text(asked),
@@ -647,7 +654,7 @@ def _draws(
         yield draw
 
 
-def _spent(draws: Iterable[Draw], opening: _Opening) -> Fraction:
+def _spent(draws: Iterable[Withdrawal], opening: _Opening) -> Fraction:
     """Return what all draws count: exactly, or a little more if that takes absurdly many digits."""
     total = slack = Fraction(0)
     for draw in draws:
@@ -695,7 +702,7 @@ def _entries_text(entries: Sequence[Entry], spent: Cost) -> str:
     if len(text) <= _MAX_VALUE // 2:
         return text
     # Nothing that we know asks so much. The amount matters, and it is written elsewhere.
-    many = Question(Asked.OTHER, text=f"{len(entries)} questions, too many to list")
+    many = Question(QuestionKind.OTHER, text=f"{len(entries)} questions, too many to list")
     how = MechanismFacts(MechanismKind.OTHER, text="several")
     return json.dumps([Entry(many, Place(), 1, how, spent).to_dict()])
 

@@ -9,13 +9,19 @@ from privet.reading.columns import (
     feature_matrix,
 )
 from privet.reading.files import read_table
+from privet.reading.streams import ParquetFiles, Stream, is_stream, parquet_files, stream_of
 
 __all__ = [
     "Column",
     "Columns",
     "Numbers",
+    "ParquetFiles",
+    "Stream",
     "check_types",
     "column_of",
     "feature_matrix",
+    "is_stream",
+    "parquet_files",
     "read_table",
+    "stream_of",
 ]

@@ -574,6 +574,12 @@ class Columns:
             )
         return Columns(schema.names, self._rows, self._source, schema.dates)
 
+    def types(self) -> dict[str, str]:
+        """Return what every column declares to hold: no value is looked at."""
+        none = self.without_rows()
+        found = {name: none.column(name) for name in self.names}
+        return {name: f"{type(column).__name__} {column.holds}" for name, column in found.items()}
+
     def without_rows(self) -> Columns:
         """Return the same columns with no rows: their declared types, and nothing else."""
         source = self._source

@@ -91,7 +91,7 @@ def _read_csv(
     path: Path, dialect: Dialect, columns: list[str] | None, schema: Schema | None
 ) -> pa.Table:
     file = CsvFile(path, dialect)
-    _check_names(path, file.names, columns, dialect)
+    check_names(path, file.names, columns, dialect)
     chosen = list(file.names) if columns is None else columns
     numeric = [] if schema is None else [name for name in chosen if schema.of_numbers(name)]
     types = {name: pa.float64() if name in numeric else pa.string() for name in chosen}
@@ -142,7 +142,7 @@ def _read_parquet(path: Path, columns: list[str] | None) -> pa.Table:
     except Exception:  # its message may quote the file
         names, readable = [], False
     if readable:
-        _check_names(path, names, columns)
+        check_names(path, names, columns)
         try:
             return pyarrow.parquet.ParquetFile(path).read(columns=columns)
         except Exception:
@@ -150,8 +150,11 @@ def _read_parquet(path: Path, columns: list[str] | None) -> pa.Table:
     raise DataError(f"cannot read {path}: it is damaged, or no Parquet file")
 
 
-def _check_names(
-    path: Path, names: Sequence[str], columns: list[str] | None, dialect: Dialect | None = None
+def check_names(
+    path: Path | str,
+    names: Sequence[str],
+    columns: list[str] | None,
+    dialect: Dialect | None = None,
 ) -> None:
     """Raise unless the names of columns, which are public, are those that are needed."""
     if list(names) in ([], [""]):

@@ -30,7 +30,7 @@ from privet.errors import DataError
 from privet.privacy import Budget, Ledger, Released
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables.splits import Candidates, Sketch
+from privet.tables.splits import Candidates, Subtree
 
 if TYPE_CHECKING:
     from privet.tables.private import Gradients, Scores
@@ -468,7 +468,7 @@ class Cells(Protocol):
         merge: bool = True,
         scores: Scores | None = None,
         reach: float = 0.0,
-    ) -> list[Sketch]:
+    ) -> list[Subtree]:
         """Return one small tree with its labels per cell, drawn at once.
 
         Parameters

@@ -14,9 +14,10 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
@@ -31,8 +32,10 @@ from privet.engines import (
     ScoresHandle,
     Split,
     View,
+    encode_stream,
     loss_of,
     memory_engine,
+    open_blocks,
 )
 from privet.errors import (
     BudgetError,
@@ -42,7 +45,6 @@ from privet.errors import (
 )
 from privet.privacy import (
     SEEDED,
-    Asked,
     Budget,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -52,15 +54,16 @@ from privet.privacy import (
     JointQuantiles,
     LaplaceShare,
     Ledger,
+    LedgerCells,
     Noise,
     NoisyMaxShare,
     PermuteAndFlip,
     Place,
     Quantiles,
     Question,
+    QuestionKind,
     Released,
     ReportNoisyMax,
-    Scopes,
     TopOf,
     WholeTree,
     exact,
@@ -71,13 +74,14 @@ from privet.privacy import (
     spread_of,
 )
 from privet.privacy.budget import Amount
+from privet.reading import ParquetFiles, Stream, parquet_files, stream_of
 from privet.schema import Numeric, Schema
 from privet.tables.halves import halving_losses, halving_spread, middles, ways_to_halve
 from privet.tables.interface import Amounts, Cells, Table
 from privet.tables.splits import (
     Candidates,
     Multiway,
-    Sketch,
+    Subtree,
     best_correct,
     list_candidates,
     losses_of,
@@ -109,14 +113,14 @@ _SELECTIONS: dict[str, type[PermuteAndFlip | Exponential | ReportNoisyMax]] = {
 
 
 @dataclass(frozen=True)
-class _Room:
+class _Inside:
     """What is behind the wall."""
 
     engine: Engine
     noise: Noise
 
 
-_rooms: WeakKeyDictionary[PrivateTable, _Room] = WeakKeyDictionary()
+_inside: WeakKeyDictionary[PrivateTable, _Inside] = WeakKeyDictionary()
 _handles: WeakKeyDictionary[PrivateCells, CellsHandle] = WeakKeyDictionary()
 _scores: WeakKeyDictionary[Scores, ScoresHandle] = WeakKeyDictionary()
 
@@ -175,7 +179,100 @@ class PrivateTable(Table):
         self._origin: PrivateTable | None = None
         for reason in self.leaks:
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=2)
-        _rooms[self] = _Room(engine, noise_of(random_state))
+        _inside[self] = _Inside(engine, noise_of(random_state))
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | Path,
+        schema: Schema,
+        budget: Budget,
+        *,
+        directory: str | Path | None = None,
+        progress: Callable[[float], None] | None = None,
+        random_state: Any = None,
+    ) -> PrivateTable:
+        """Open Parquet files that need not fit into memory.
+
+        The rows are encoded batch by batch into mapped files, two bytes a number, which are as
+        sensitive as the rows: only their owner can read them, and they are removed when the table
+        is closed, or nobody has it any more.
+
+        Parameters
+        ----------
+        path : path
+            A file, a folder (all files below it that end in ``.parquet``), or a pattern with ``*``.
+        schema : Schema
+        budget : Budget
+        directory : path, optional
+            Where the mapped files are; the system's place for temporary files if not given.
+        progress : function, optional
+            Is called with the part of the rows that was read so far, between 0 and 1.
+        random_state
+            As for :class:`PrivateTable`.
+        """
+        _check_schema(schema)
+        files = ParquetFiles(parquet_files(path), schema, progress)
+        engine = encode_stream(Stream(files, schema, files.rows), directory)
+        return cls(engine, None, None, budget, random_state=random_state)
+
+    @classmethod
+    def from_batches(
+        cls,
+        source: Any,
+        schema: Schema,
+        budget: Budget,
+        *,
+        directory: str | Path | None = None,
+        random_state: Any = None,
+    ) -> PrivateTable:
+        """Open a stream of rows that need not fit into memory, in mapped files.
+
+        Parameters
+        ----------
+        source : Arrow stream, or iterable of tables
+            A pyarrow reader, dataset or scanner; a DuckDB relation; a polars LazyFrame; a cursor of
+            ADBC (PostgreSQL and others) after ``execute``; whatever has ``__arrow_c_stream__``; or
+            an iterable of record batches or dataframes with the same columns.
+        schema, budget, directory, random_state
+            As for :meth:`from_parquet`.
+        """
+        _check_schema(schema)
+        engine = encode_stream(stream_of(source, schema), directory)
+        return cls(engine, None, None, budget, random_state=random_state)
+
+    @classmethod
+    def from_blocks(
+        cls,
+        directory: str | Path,
+        budget: Budget,
+        *,
+        schema: Schema | None = None,
+        random_state: Any = None,
+    ) -> PrivateTable:
+        """Open blocks of rows that ``privet encode`` has kept; they stay where they are.
+
+        Parameters
+        ----------
+        directory : path
+        budget : Budget
+        schema : Schema, optional
+            If given, the blocks must have been made with it.
+        random_state
+            As for :class:`PrivateTable`.
+        """
+        return cls(open_blocks(directory, schema), None, None, budget, random_state=random_state)
+
+    def close(self) -> None:
+        """Give up the rows: files of blocks are removed, and nothing can be asked any more."""
+        self.ledger.close()
+        _inside[self].engine.close()
+
+    def __enter__(self) -> PrivateTable:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def _cells_class(self) -> type[PrivateCells]:
@@ -204,13 +301,13 @@ class PrivateTable(Table):
         again.leaks = tuple(leak for leak in self.leaks if leak != NO_NOISE)
         if budget.limit == math.inf:
             again.leaks = (*again.leaks, NO_NOISE)
-        _rooms[again] = _rooms[self]
+        _inside[again] = _inside[self]
         return again
 
     def root(self, view: View | None = None) -> PrivateCells:
         """Return the whole table as one cell, seen through the schema's bins or another view."""
         view = self._view(view)
-        return PrivateCells(self, self.ledger.root, Place(), _rooms[self].engine.root(view))
+        return PrivateCells(self, self.ledger.root, Place(), _inside[self].engine.root(view))
 
     def parts(self, count: int, key: int, view: View | None = None) -> PrivateCells:
         """Return the table as disjoint parts: which one a record is in, a hash of it says. Free.
@@ -228,9 +325,9 @@ class PrivateTable(Table):
         if not 1 <= count < 2**24 or not 0 <= key < 2**64:
             raise ValueError("a table has 1 to 2^24 parts, by a key from 0 to 2^64")
         view = self._view(view)
-        scopes = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
+        ledger_cells = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
         place = Place(parts=count)
-        return PrivateCells(self, scopes, place, _rooms[self].engine.parts(view, count, key))
+        return PrivateCells(self, ledger_cells, place, _inside[self].engine.parts(view, count, key))
 
     def _view(self, view: View | None) -> View:
         if view is None:
@@ -285,17 +382,17 @@ class PrivateTable(Table):
     def _cuts(
         self, name: str, mechanism: Quantiles | JointQuantiles, grid: NDArray[np.float64]
     ) -> tuple[float, ...]:
-        question = Question(Asked.QUANTILES, feature=name)
+        question = Question(QuestionKind.QUANTILES, feature=name)
         self.ledger.charge(self.ledger.root, mechanism, question, Place())
-        room = _rooms[self]
-        cuts = mechanism.choose(self._grid_counts(name, grid), room.noise)
+        inside = _inside[self]
+        cuts = mechanism.choose(self._grid_counts(name, grid), inside.noise)
         return tuple(float(grid[cut - 1]) for cut in cuts)
 
     def _grid_counts(self, name: str, points: NDArray[np.float64]) -> Exact:
         """Count records between each two of some points of a number's grid, and beyond the ends."""
         numeric, place = self.schema.features[name], self.schema.names.index(name)
         assert isinstance(numeric, Numeric)
-        counts = _rooms[self].engine.grid_counts(place)[:-1]
+        counts = _inside[self].engine.grid_counts(place)[:-1]
         first = np.concatenate([[0], np.searchsorted(numeric.grid, points) + 1])
         return Exact(np.add.reduceat(counts, first))
 
@@ -360,15 +457,15 @@ class PrivateCells(Cells):
     """
 
     def __init__(
-        self, table: PrivateTable, scopes: Scopes, place: Place, handle: CellsHandle
+        self, table: PrivateTable, ledger_cells: LedgerCells, place: Place, handle: CellsHandle
     ) -> None:
         self._table = table
-        self._scopes = scopes
+        self._ledger_cells = ledger_cells
         self._place = place
         _handles[self] = handle
 
     def __len__(self) -> int:
-        return len(self._scopes)
+        return len(self._ledger_cells)
 
     @property
     def depth(self) -> int:
@@ -396,8 +493,8 @@ class PrivateCells(Cells):
         if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "biu"):
             raise ValueError("give a mask of the cells, or a list of positions")
         positions = np.arange(len(self))[chosen if chosen.size else slice(0)]
-        handle = _rooms[self._table].engine.take(_handles[self], positions)
-        return PrivateCells(self._table, self._scopes.take(positions), self._place, handle)
+        handle = _inside[self._table].engine.take(_handles[self], positions)
+        return PrivateCells(self._table, self._ledger_cells.take(positions), self._place, handle)
 
     def split(self, splits: Sequence[Split]) -> PrivateCells:
         """Return the children of all cells, those of the first cell first. Free.
@@ -412,10 +509,10 @@ class PrivateCells(Cells):
         if not all(split.fits(view) for split in splits):
             raise ValueError("a split needs one child for every code of its feature")
         parents = np.repeat(np.arange(len(self)), [split.n_children for split in splits])
-        scopes = self._scopes.divide(parents)
-        handle = _rooms[self._table].engine.split(_handles[self], splits)
+        ledger_cells = self._ledger_cells.divide(parents)
+        handle = _inside[self._table].engine.split(_handles[self], splits)
         place = replace(self._place, level=self.depth + 1)
-        return PrivateCells(self._table, scopes, place, handle)
+        return PrivateCells(self._table, ledger_cells, place, handle)
 
     def partition(self, by: str) -> PrivateCells:
         """Return the cells divided by a feature: one part for every code of it, in order. Free.
@@ -439,8 +536,8 @@ class PrivateCells(Cells):
         (docs/proofs/questions.md).
         """
         mechanisms = self._noises(amount, l1=1, squared_l2=1)
-        self._charge(mechanisms, Question(Asked.ROW_COUNT))
-        counts = _rooms[self._table].engine.class_counts(_handles[self]).sum(axis=1)
+        self._charge(mechanisms, Question(QuestionKind.ROW_COUNT))
+        counts = _inside[self._table].engine.class_counts(_handles[self]).sum(axis=1)
         return self._release(Exact(counts), mechanisms)
 
     def noisy_class_counts(self, amount: Amounts) -> Released:
@@ -454,19 +551,21 @@ class PrivateCells(Cells):
         """
         self._need_classes()
         mechanisms = self._noises(amount, l1=1, squared_l2=1)
-        self._charge(mechanisms, Question(Asked.CLASS_COUNTS))
-        counts = _rooms[self._table].engine.class_counts(_handles[self])
+        self._charge(mechanisms, Question(QuestionKind.CLASS_COUNTS))
+        counts = _inside[self._table].engine.class_counts(_handles[self])
         return self._release(Exact(counts), mechanisms)
 
     # Doors for ``privet.federation.mpc`` alone (tests/wall sees to it): what a party adds to secret
     # sums and choices. What leaves here must leave the party under a mask only.
 
-    def mpc_noisy_counts(self, asked: Asked, amount: Amounts, honest: int) -> NDArray[np.int64]:
+    def mpc_noisy_counts(
+        self, kind: QuestionKind, amount: Amounts, honest: int
+    ) -> NDArray[np.int64]:
         """Return counts with this party's share of the noise: too little for its rows by itself.
 
         Parameters
         ----------
-        asked : Asked
+        kind : QuestionKind
             ``ROW_COUNT``: one count per cell; ``CLASS_COUNTS`` or ``LABEL``: one for every class.
         amount : amount, or one per cell
             What the sum or the choice may cost, in epsilon.
@@ -479,20 +578,20 @@ class PrivateCells(Cells):
         geometric noise (for the choice of a label) add up to noise that costs the amount, if at
         least ``honest`` parties add theirs and nobody sees one share (docs/proofs/federation.md).
         """
-        if asked is not Asked.ROW_COUNT:
+        if kind is not QuestionKind.ROW_COUNT:
             self._need_classes()
         self._need_pure()
-        share = NoisyMaxShare if asked is Asked.LABEL else LaplaceShare
+        share = NoisyMaxShare if kind is QuestionKind.LABEL else LaplaceShare
         mechanisms = [share(1, each, honest) for each in self._amounts(amount)]
-        self._charge(mechanisms, Question(asked))
-        room = _rooms[self._table]
-        counts = np.asarray(room.engine.class_counts(_handles[self]))
-        if asked is Asked.ROW_COUNT:
+        self._charge(mechanisms, Question(kind))
+        inside = _inside[self._table]
+        counts = np.asarray(inside.engine.class_counts(_handles[self]))
+        if kind is QuestionKind.ROW_COUNT:
             counts = counts.sum(axis=1, keepdims=True)
         if len(mechanisms) == 1:
-            return mechanisms[0].release(Exact(counts), room.noise)
+            return mechanisms[0].release(Exact(counts), inside.noise)
         rows = zip(mechanisms, counts, strict=True)
-        return np.array([one.release(Exact(row), room.noise) for one, row in rows])
+        return np.array([one.release(Exact(row), inside.noise) for one, row in rows])
 
     def mpc_exact_counts(
         self, candidates: Candidates, criterion: MinOfLinear, amount: Amount, honest: int
@@ -525,16 +624,16 @@ class PrivateCells(Cells):
         candidates.check(view, len(self))
         criterion.check(classes)
         mechanism = NoisyMaxShare(criterion.spread, exact(amount), honest)
-        self._charge([mechanism], Question(Asked.SPLIT, criterion.name))
-        room = _rooms[self._table]
+        self._charge([mechanism], Question(QuestionKind.SPLIT, criterion.name))
+        inside = _inside[self._table]
         features, found = range(len(view.sizes)), []
-        for batch, histograms in room.engine.histograms(_handles[self], features):
+        for batch, histograms in inside.engine.histograms(_handles[self], features):
             cells = range(batch.start, batch.stop)
             parts = [candidates.children(j, histograms[j], cells, view) for j in features]
             regions = [part.reshape(len(cells), -1, classes) for part in parts]
             found.append(np.concatenate(regions, axis=1, dtype=np.int64))
         nothing = np.zeros((len(self), len(list_candidates(candidates, view))), dtype=np.int64)
-        noise = mechanism.release(Exact(nothing), room.noise)
+        noise = mechanism.release(Exact(nothing), inside.noise)
         return Exact(np.concatenate(found)), noise
 
     def _need_pure(self) -> None:
@@ -553,10 +652,10 @@ class PrivateCells(Cells):
         select = PermuteAndFlip if self._budget.accountant == "pure" else Exponential
         (each,) = self._epsilons(exact(amount))
         mechanism = select(1, each)
-        self._charge([mechanism], Question(Asked.LABEL))
-        room = _rooms[self._table]
-        counts = room.engine.class_counts(_handles[self])
-        return [mechanism.choose(Exact(row), room.noise) for row in counts]
+        self._charge([mechanism], Question(QuestionKind.LABEL))
+        inside = _inside[self._table]
+        counts = inside.engine.class_counts(_handles[self])
+        return [mechanism.choose(Exact(row), inside.noise) for row in counts]
 
     def choose_splits(
         self,
@@ -594,7 +693,7 @@ class PrivateCells(Cells):
         if not len(self):
             return []
         steps = self._target_steps(criterion)
-        room, view = _rooms[self._table], _handles[self].view
+        inside, view = _inside[self._table], _handles[self].view
         candidates.check(view, len(self))
         features = np.flatnonzero(allowed.any(axis=0)).tolist()
         sizes = {j: candidates.options(j, view) for j in features}
@@ -605,10 +704,10 @@ class PrivateCells(Cells):
         elif flip and self._budget.accountant == "pure":
             select = PermuteAndFlip
         mechanisms = [select(criterion.spread, each) for each in self._epsilons(amount)]
-        self._charge(mechanisms, Question(Asked.SPLIT, criterion.name))
+        self._charge(mechanisms, Question(QuestionKind.SPLIT, criterion.name))
         masses = {j: np.full(sizes[j], candidates.mass(j, view)) for j in features}
         chosen: list[Split] = []
-        for batch, histograms in room.engine.histograms(_handles[self], features, steps):
+        for batch, histograms in inside.engine.histograms(_handles[self], features, steps):
             cells = range(batch.start, batch.stop)
             losses = {
                 j: losses_of(candidates, j, _statistics(counts, criterion), criterion, cells, view)
@@ -620,10 +719,10 @@ class PrivateCells(Cells):
                 mechanism = mechanisms[cell if len(mechanisms) > 1 else 0]
                 if isinstance(mechanism, GridExponential):
                     lengths = np.concatenate([masses[j] for j in mine])
-                    point = mechanism.choose(scores, lengths, room.noise)
+                    point = mechanism.choose(scores, lengths, inside.noise)
                     winner = int(np.searchsorted(np.cumsum(lengths), point, side="right"))
                 else:
-                    winner = mechanism.choose(scores, room.noise)
+                    winner = mechanism.choose(scores, inside.noise)
                 first = np.cumsum([0, *(sizes[j] for j in mine)])
                 owner = int(np.searchsorted(first, winner, side="right")) - 1
                 option = winner - int(first[owner])
@@ -687,15 +786,15 @@ class PrivateCells(Cells):
         if len(axes) != len(self) or not all(axes):
             raise ValueError("give every cell at least one axis")
         steps = self._target_steps(criterion)
-        self._charge([mechanism], Question(Asked.HALVING_FEATURE, criterion.name))
-        room = _rooms[self._table]
+        self._charge([mechanism], Question(QuestionKind.HALVING_FEATURE, criterion.name))
+        inside = _inside[self._table]
         turns = [
             [options[min(turn, len(options) - 1)] for options in axes]
             for turn in range(max(map(len, axes), default=0))
         ]
         losses = [halving_losses(self._sides(some, steps), criterion) for some in turns]
         return [
-            mechanism.choose(Exact(-row[: len(options)]), room.noise)
+            mechanism.choose(Exact(-row[: len(options)]), inside.noise)
             for row, options in zip(np.stack(losses, axis=1), axes, strict=True)
         ]
 
@@ -719,12 +818,12 @@ class PrivateCells(Cells):
             raise ValueError("give every cell an axis")
         epsilon = self._budget.selection_epsilon(exact(amount))
         mechanism = GridExponential(spread_of(1, monotone=False), epsilon)
-        self._charge([mechanism], Question(Asked.MIDDLE))
-        room, sizes = _rooms[self._table], _handles[self].view.sizes
+        self._charge([mechanism], Question(QuestionKind.MIDDLE))
+        inside, sizes = _inside[self._table], _handles[self].view.sizes
         splits: list[Split] = []
         for some, taken in self._places(axes):
             scores, lengths = ways_to_halve(some, *taken, sizes)
-            chosen = mechanism.choose_each(Exact(scores), lengths, room.noise)
+            chosen = mechanism.choose_each(Exact(scores), lengths, inside.noise)
             splits += [
                 Split(axis.feature, axis.children(way, sizes[axis.feature]))
                 for axis, way in zip(some, chosen, strict=True)
@@ -733,7 +832,7 @@ class PrivateCells(Cells):
 
     def _sides(self, axes: Sequence[Axis], steps: int | None) -> NDArray[np.int64]:
         """Count the records below, at and above the middle of every cell's axis."""
-        engine, handle = _rooms[self._table].engine, _handles[self]
+        engine, handle = _inside[self._table].engine, _handles[self]
         middle = middles(engine.places(handle, axes), len(self), max(handle.view.sizes))
         return engine.sides(handle, axes, middle, steps)
 
@@ -743,7 +842,7 @@ class PrivateCells(Cells):
         Cells are numbered within their batch, in order, and so are the places of a cell.
         """
         width = max(_handles[self].view.sizes)
-        taken, counts = _rooms[self._table].engine.places(_handles[self], axes)
+        taken, counts = _inside[self._table].engine.places(_handles[self], axes)
         for start in range(0, len(self), _HALVED):
             some = axes[start : start + _HALVED]
             first, stop = np.searchsorted(taken, np.array([start, start + len(some)]) * width)
@@ -767,22 +866,22 @@ class PrivateCells(Cells):
         """
         mechanism = self._selection(criterion.spread, exact(amount), flip=flip)
         steps = self._target_steps(criterion)
-        self._charge([mechanism], Question(Asked.SPLIT_OF_SOME, criterion.name))
-        room = _rooms[self._table]
+        self._charge([mechanism], Question(QuestionKind.SPLIT_OF_SOME, criterion.name))
+        inside = _inside[self._table]
         losses = []
         for turn in range(max(map(len, splits))):
             mine = [options[min(turn, len(options) - 1)] for options in splits]
-            below = room.engine.split(_handles[self], mine)
+            below = inside.engine.split(_handles[self], mine)
             counts: NDArray[Any] = (
-                room.engine.class_counts(below)
+                inside.engine.class_counts(below)
                 if steps is None
-                else room.engine.target_counts(below, steps)
+                else inside.engine.target_counts(below, steps)
             )
             first = np.cumsum([0, *(split.n_children for split in mine)])[:-1]
             losses.append(np.add.reduceat(criterion.losses(_statistics(counts, criterion)), first))
         table = -np.stack(losses, axis=1)
         return [
-            mechanism.choose(Exact(row[: len(options)]), room.noise)
+            mechanism.choose(Exact(row[: len(options)]), inside.noise)
             for row, options in zip(table, splits, strict=True)
         ]
 
@@ -816,15 +915,15 @@ class PrivateCells(Cells):
         self._target_steps(criterion)
         if not len(self):
             return []
-        room, view = _rooms[self._table], _handles[self].view
+        inside, view = _inside[self._table], _handles[self].view
         candidates.check(view, len(self))
         mechanism = select(criterion.spread, self._budget.selection_epsilon(exact(amount)))
-        self._charge([mechanism], Question(Asked.SPLIT, criterion.name))
+        self._charge([mechanism], Question(QuestionKind.SPLIT, criterion.name))
         offered = list_candidates(candidates, view)
         chosen: list[Split] = []
         for losses, _ in self._losses(candidates, criterion):
             for row in losses:
-                feature, option = offered[mechanism.choose(Exact(-row), room.noise)]
+                feature, option = offered[mechanism.choose(Exact(-row), inside.noise)]
                 chosen.append(candidates.split(feature, option, len(chosen), view))
         return chosen
 
@@ -847,8 +946,8 @@ class PrivateCells(Cells):
         number = len(list_candidates(candidates, _handles[self].view))
         l1, squared_l2 = number * criterion.spread, number * criterion.spread**2
         mechanism = noise_for(self._budget, exact(amount), l1=l1, squared_l2=squared_l2)
-        self._charge([mechanism], Question(Asked.SPLIT_GAINS, criterion.name))
-        noise = _rooms[self._table].noise
+        self._charge([mechanism], Question(QuestionKind.SPLIT_GAINS, criterion.name))
+        noise = _inside[self._table].noise
         found = [
             mechanism.release(Exact(whole[:, None] - losses), noise)
             for losses, whole in self._losses(candidates, criterion)
@@ -860,7 +959,7 @@ class PrivateCells(Cells):
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Yield, by batches of cells, the losses of all candidates and those of whole cells."""
         features, view = range(len(self.schema.names)), _handles[self].view
-        for batch, histograms in _rooms[self._table].engine.histograms(
+        for batch, histograms in _inside[self._table].engine.histograms(
             _handles[self], features, self._target_steps(criterion)
         ):
             cells = range(batch.start, batch.stop)
@@ -877,7 +976,7 @@ class PrivateCells(Cells):
         merge: bool = True,
         scores: Scores | None = None,
         reach: float = 0.0,
-    ) -> list[Sketch]:
+    ) -> list[Subtree]:
         """Return one small tree with its labels per cell, drawn at once.
 
         Parameters
@@ -922,15 +1021,15 @@ class PrivateCells(Cells):
         known = None if scores is None else scores._of(self._table)
         reach = 0.0 if scores is None else scores._reach(reach)
         mechanisms = [WholeTree(each) for each in self._epsilons(amount)]
-        self._charge(mechanisms, Question(Asked.WHOLE_TREE, depth=depth))
+        self._charge(mechanisms, Question(QuestionKind.WHOLE_TREE, depth=depth))
         rates = [mechanism.rate for mechanism in mechanisms]
-        room = _rooms[self._table]
+        inside = _inside[self._table]
         _log.info("drawing %d trees (the first time on a machine, loops are compiled)", len(self))
         return draw_trees(
-            room.engine,
+            inside.engine,
             _handles[self],
             upper,
-            room.noise,
+            inside.noise,
             depth=depth,
             rates=rates if len(rates) > 1 else rates * len(self),
             merge=merge,
@@ -955,13 +1054,13 @@ class PrivateCells(Cells):
         bounded in absolute sum and in squares. Discrete Laplace noise (pure budgets) or discrete
         Gaussian noise (zCDP budgets); costs the amount (docs/proofs/boosting.md).
         """
-        room, known, reach = _rooms[self._table], scores._of(self._table), scores._reach(reach)
+        inside, known, reach = _inside[self._table], scores._of(self._table), scores._reach(reach)
         loss, pure = loss_of(self.schema), self._budget.accountant == "pure"
         mechanism = _gradient_noise(self.schema, self._budget, exact(amount))
-        self._charge([mechanism], Question(Asked.GRADIENTS))
-        sums = Exact(room.engine.moments(_handles[self], known, reach, pure=pure))
+        self._charge([mechanism], Question(QuestionKind.GRADIENTS))
+        sums = Exact(inside.engine.moments(_handles[self], known, reach, pure=pure))
         return Gradients(
-            *loss.read(mechanism.release(sums, room.noise), mechanism.deviation, pure=pure)
+            *loss.read(mechanism.release(sums, inside.noise), mechanism.deviation, pure=pure)
         )
 
     def leaking_means(self, amount: Amount) -> NDArray[np.float64]:
@@ -977,17 +1076,17 @@ class PrivateCells(Cells):
             "the noise of the leaf means was scaled by exact counts, as printed, so no epsilon "
             "covers them; use calibration='valid' for anything that is published"
         )
-        room = _rooms[self._table]
-        counts = room.engine.target_counts(_handles[self], _MEAN_LEVELS)
+        inside = _inside[self._table]
+        counts = inside.engine.target_counts(_handles[self], _MEAN_LEVELS)
         rows = counts.sum(axis=1)
         means = np.zeros(len(rows), dtype=np.int64)
         for cell, (row, count) in enumerate(zip(counts, rows.tolist(), strict=True)):
             if not count:
-                means[cell] = room.noise.below(_MEAN_STEPS + 1)
+                means[cell] = inside.noise.below(_MEAN_STEPS + 1)
                 continue
             mean = round(int(row @ np.arange(len(row))) * _MEAN_STEPS / (count * _MEAN_LEVELS))
             scale = 0.0 if amount == math.inf else float(2 * _MEAN_STEPS / (count * amount))
-            means[cell] = room.noise.add_laplace(np.array([mean]), scale)[0]
+            means[cell] = inside.noise.add_laplace(np.array([mean]), scale)[0]
         return means[:, None] / _MEAN_STEPS
 
     def choose_features(self, count: int, amount: Amounts) -> list[tuple[int, ...]]:
@@ -1001,11 +1100,11 @@ class PrivateCells(Cells):
         """
         self._need_classes()
         mechanisms = [TopOf(1, each, count) for each in self._epsilons(amount, count)]
-        self._charge(mechanisms, Question(Asked.FEATURES, count=count))
-        room = _rooms[self._table]
+        self._charge(mechanisms, Question(QuestionKind.FEATURES, count=count))
+        inside = _inside[self._table]
         numeric = [cuts is not None for cuts in _handles[self].view.cuts]
         chosen = []
-        for batch, histograms in room.engine.histograms(
+        for batch, histograms in inside.engine.histograms(
             _handles[self], range(len(self.schema.names))
         ):
             scores = np.stack(
@@ -1013,7 +1112,7 @@ class PrivateCells(Cells):
             )
             for cell, row in enumerate(scores, start=batch.start):
                 mechanism = mechanisms[cell if len(mechanisms) > 1 else 0]
-                chosen.append(tuple(sorted(mechanism.choose(Exact(row), room.noise))))
+                chosen.append(tuple(sorted(mechanism.choose(Exact(row), inside.noise))))
         return chosen
 
     def _feature(self, name: str) -> int:
@@ -1076,7 +1175,7 @@ class PrivateCells(Cells):
     def _charge(self, mechanisms: Sequence[Any], question: Question) -> None:
         _log.info("%s: %d cells: %s", place_words(self._place), len(self), question_words(question))
         self._table.ledger.charge(
-            self._scopes,
+            self._ledger_cells,
             mechanisms[0] if len(mechanisms) == 1 else mechanisms,
             question,
             self._place,
@@ -1085,7 +1184,7 @@ class PrivateCells(Cells):
     def _release(
         self, counts: Exact, mechanisms: Sequence[DiscreteLaplace | DiscreteGaussian]
     ) -> Released:
-        noise = _rooms[self._table].noise
+        noise = _inside[self._table].noise
         if len(mechanisms) == 1:
             return mechanisms[0].release(counts, noise)
         rows = [
@@ -1141,7 +1240,7 @@ class Scores:
         self._table = table
         #: No score is further from zero.
         self.bound = max(abs(score) for score in start)
-        _scores[self] = _rooms[table].engine.start_scores(start)
+        _scores[self] = _inside[table].engine.start_scores(start)
 
     def add(self, cells: Cells, values: NDArray[np.float64]) -> None:
         """Add public values to the scores of the records of cells. Free.
@@ -1160,7 +1259,7 @@ class Scores:
         if not math.isfinite(bound):
             raise ValueError("scores must stay finite")
         self.bound = bound
-        engine = _rooms[self._table].engine
+        engine = _inside[self._table].engine
         _scores[self] = engine.add_scores(scores, _handles[cells], values)
 
     def _of(self, table: PrivateTable) -> ScoresHandle:
@@ -1179,15 +1278,20 @@ class Scores:
         raise TypeError("scores cannot be pickled or copied: they stay where their rows are")
 
 
+def _check_schema(schema: Any) -> None:
+    if not isinstance(schema, Schema):
+        raise SchemaError("schema must be a Schema; read one with Schema.from_toml(path)")
+
+
 def _engine_of(features: Any, target: Any, schema: Schema | None) -> Engine:
     """Return the engine that has the rows: as it is given, or made of a table in memory."""
     if isinstance(features, Engine):
         if target is not None or schema is not None:
             raise DataError("an engine has its targets and its schema: give None for both")
         engine: Engine = features
-    elif not isinstance(schema, Schema):
-        raise SchemaError("schema must be a Schema; read one with Schema.from_toml(path)")
     else:
+        _check_schema(schema)
+        assert schema is not None
         engine = memory_engine(features, target, schema)
     if engine.rows > MAX_ROWS:
         raise DataError(f"at most {MAX_ROWS} rows are supported")

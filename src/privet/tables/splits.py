@@ -156,7 +156,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True)
-class Given:
+class ReleasedSplits:
     """One released split per cell for some features, all codes for the others."""
 
     splits: Mapping[int, Sequence[Split]]
@@ -389,8 +389,8 @@ class Branch:
     """A split with what follows on each of its children."""
 
     split: Split
-    children: tuple[Sketch, ...]
+    children: tuple[Subtree, ...]
 
 
 #: A small tree as a wall's answer.
-Sketch = Leaf | Branch
+Subtree = Leaf | Branch

@@ -9,7 +9,7 @@ every category a label of its own. Proof, law and error bounds: ``docs/proofs/wh
 This is our own code because no library draws from such a law. It is inside the wall: exact sums of
 an engine go in, one drawn tree comes out. The sums are of one cell's records, by pairs and triples
 of codes: they are made here of records that were brought together, or asked of the engine,
-whichever is less to move (:class:`Gathered`, :class:`Asked`).
+whichever is less to move (:class:`GatheredRecords`, :class:`RemoteSums`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from privet.engines import (
 from privet.errors import SchemaError
 from privet.privacy.log_weights import choose
 from privet.privacy.noise import Noise
-from privet.tables.splits import Branch, Leaf, Sketch
+from privet.tables.splits import Branch, Leaf, Subtree
 
 #: Prior probability that a node above the last level is a leaf.
 STOP = 0.5
@@ -105,7 +105,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered:
+class GatheredRecords:
     """Records that were brought together.
 
     Attributes
@@ -135,11 +135,11 @@ class Gathered:
         """See :class:`Source`."""
         places = layout.place(self.codes)
         records = (places, *layout.weigh(self.labels, self.weights))
-        return _Records(records, np.arange(len(places)), layout, occupied)
+        return _RecordsRegion(records, np.arange(len(places)), layout, occupied)
 
 
 @dataclass(frozen=True, eq=False)
-class _Records:
+class _RecordsRegion:
     """Some of the records that were brought together."""
 
     records: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -166,13 +166,13 @@ class _Records:
         side = split.child_of[self.occupied[h]].astype(bool)
         passing = side[self.records[0][self.rows, h].astype(np.int64) - self.layout.first[h]]
         return (
-            _Records(self.records, self.rows[~passing], self.layout, self.occupied),
-            _Records(self.records, self.rows[passing], self.layout, self.occupied),
+            _RecordsRegion(self.records, self.rows[~passing], self.layout, self.occupied),
+            _RecordsRegion(self.records, self.rows[passing], self.layout, self.occupied),
         )
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class RemoteSums:
     """A cell whose sums an engine is asked for; its records stay where they are."""
 
     engine: Engine
@@ -190,14 +190,14 @@ class Asked:
     def region(self, layout: TreeLayout, occupied: list[NDArray[np.intp]]) -> Region:
         """See :class:`Source`."""
         del occupied
-        return _Remote(self, self.cells, self.cell, layout)
+        return _RemoteRegion(self, self.cells, self.cell, layout)
 
 
 @dataclass(frozen=True, eq=False)
-class _Remote:
+class _RemoteRegion:
     """A cell of an engine, or a part of it."""
 
-    source: Asked
+    source: RemoteSums
     cells: CellsHandle
     cell: int
     layout: TreeLayout
@@ -226,13 +226,13 @@ class _Remote:
         if split.n_children == 1:  # the one test of a number with one code: nobody passes
             nobody = engine.take(one, np.zeros(0, dtype=np.intp))
             return (
-                _Remote(self.source, one, 0, self.layout),
-                _Remote(self.source, nobody, 0, self.layout),
+                _RemoteRegion(self.source, one, 0, self.layout),
+                _RemoteRegion(self.source, nobody, 0, self.layout),
             )
         below = engine.split(one, [split])
         return (
-            _Remote(self.source, below, 0, self.layout),
-            _Remote(self.source, below, 1, self.layout),
+            _RemoteRegion(self.source, below, 0, self.layout),
+            _RemoteRegion(self.source, below, 1, self.layout),
         )
 
 
@@ -247,7 +247,7 @@ def draw_trees(
     merge: bool,
     scores: ScoresHandle | None,
     reach: float,
-) -> list[Sketch]:
+) -> list[Subtree]:
     """Draw one tree for every cell; with scores, records weigh by how hard they pull.
 
     Parameters
@@ -279,7 +279,7 @@ def draw_trees(
             rate=rates[cell] / heaviest,
             merge=merge,
             # An engine shares its own work; two questions at once would hold twice the sums.
-            workers=workers() if isinstance(source, Gathered) else 1,
+            workers=workers() if isinstance(source, GatheredRecords) else 1,
         )
         drawn.append(noise.draw(sampler))
     return drawn
@@ -294,14 +294,14 @@ def _sources(
     start = 0
     while start < cells.size:
         if not together[start]:
-            yield Asked(engine, cells, start, scores, reach)
+            yield RemoteSums(engine, cells, start, scores, reach)
             start += 1
             continue
         # As many cells at once as fit: a pass over the table finds them all.
         size = int(np.searchsorted(np.cumsum(values[start:]), MOST_GATHERED, side="right"))
         size = min(size, int(np.argmin([*together[start:], False])))
         for records in engine.tree_rows(cells, start, start + size, scores, reach):
-            yield Gathered(*records, cells.view.sizes)
+            yield GatheredRecords(*records, cells.view.sizes)
         start += size
 
 
@@ -315,7 +315,7 @@ def draw_tree(
     rate: float,
     merge: bool,
     workers: int,
-) -> Sketch:
+) -> Subtree:
     """Draw one tree for the records of one cell.
 
     Parameters
@@ -422,7 +422,7 @@ class _Drawing:
         self.look_first = self.test_first[self.look_features]
         self.look_last = self.test_first[self.look_features + 1]
 
-    def draw(self, region: Region, depth: int) -> Sketch:
+    def draw(self, region: Region, depth: int) -> Subtree:
         """Draw a tree of at most this depth for some of the records."""
         sums = _Sums(self, region)
         if depth == 0:
