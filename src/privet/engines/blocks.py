@@ -123,17 +123,25 @@ class Block:
         return self._sorted[1:]
 
     def _follow(self, lineage: Lineage) -> NDArray[np.int32]:
-        found = self._allocate((len(self),), np.int32)
-        step, parent = lineage.step, lineage.parent
-        if parent is None:
+        steps: list[Lineage] = []  # from the last back to what is known
+        known: Lineage | None = lineage
+        while known is not None and known.number not in self._cells:
+            steps.append(known)
+            known = known.parent
+        cells = None if known is None else self._cells[known.number]
+        for step in reversed(steps):
+            cells = self._go(step, cells)
+        assert cells is not None
+        return cells
+
+    def _go(self, lineage: Lineage, before: NDArray[np.int32] | None) -> NDArray[np.int32]:
+        """Return the cells of records after a step, from those before it."""
+        found, step = self._allocate((len(self),), np.int32), lineage.step
+        if before is None:
             known = self.labels < self.classes
             inside = self._part(step) if isinstance(step, Parts) else 0
             found[:] = np.where(known, inside, -1)
-            return found
-        before = self._cells.get(parent.number)
-        if before is None:
-            before = self._follow(parent)
-        if isinstance(step, Take):
+        elif isinstance(step, Take):
             np.take(step.numbers, before, out=found, mode="wrap")
         else:
             assert isinstance(step, Divide)

@@ -139,7 +139,7 @@ class BlockEngine:
         """See :class:`~privet.engines.Engine`."""
         before = scores.lineage
         lineage = ScoreLineage(
-            next(self._numbers), before.start, before, cells.lineage, np.array(values)
+            next(self._numbers), before.start, cells.lineage, np.array(values), before
         )
         return self._scores(lineage, (scores, cells))
 

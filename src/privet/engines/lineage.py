@@ -108,7 +108,12 @@ class Lineage:
     size: int
     view: View
     step: Step
-    parent: Lineage | None = None
+    parent: Lineage | None = field(default=None, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As one list: a chain of thousands of steps is too deep for pickle.
+        steps = [(one.number, one.size, one.view, one.step) for one in _ancestors(self)]
+        return _chained, (Lineage, steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +122,30 @@ class ScoreLineage:
 
     number: int
     start: tuple[float, ...]
-    parent: ScoreLineage | None = None
     cells: Lineage | None = None
     values: NDArray[np.float64] | None = None
+    parent: ScoreLineage | None = field(default=None, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        steps = [(one.number, one.start, one.cells, one.values) for one in _ancestors(self)]
+        return _chained, (ScoreLineage, steps)
+
+
+def _ancestors(last: Any) -> list[Any]:
+    """Return all that a lineage came from, the first one first, and itself."""
+    found = []
+    while last is not None:
+        found.append(last)
+        last = last.parent
+    return found[::-1]
+
+
+def _chained(kind: type[Any], steps: Sequence[tuple[Any, ...]]) -> Any:
+    """Return the last of a chain of lineages."""
+    last = None
+    for step in steps:
+        last = kind(*step, last)
+    return last
 
 
 @dataclass(eq=False)
