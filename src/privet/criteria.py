@@ -2,9 +2,9 @@
 
 Every criterion here is the smallest total loss of a region, ``L(S) = min_theta sum loss(y, theta)``
 with ``0 <= loss <= M``. Adding a record then never lowers L and raises it by at most M, for any
-region, any number of classes and any table (``docs/proofs/criteria.md``; privacy.md, sections 1
-and 2). A split's loss is the sum over its children, of which a record reaches one. So the score
-``-loss`` is *monotone*: a selection needs only :attr:`Criterion.spread`, without a factor of two.
+region, any number of classes and any table (``docs/proofs/criteria.md``). A split's loss is the sum
+over its children, of which a record reaches one. So the score ``-loss`` is *monotone*: a selection
+needs only :attr:`Criterion.spread`, without a factor of two.
 
 Floating point would break both properties (Casacuberta et al. 2022), so losses are integers in
 units of ``1 / scale``. Where a logarithm is needed, its rounding error is bounded and the bound is

@@ -1,9 +1,9 @@
-"""The noisy additive model (utility.md, section 4): one curve per feature, added up.
+"""The noisy additive model: one curve per feature, added up.
 
 A noisy histogram of every feature decides which of its bins are full enough to stand alone. Then
 all features are swept in turn, several times: noisy sums of the residuals in the bins of a feature
 move its curve a little. The noise of a curve depends on how far it may move in all, not on the
-number of sweeps. Proof: ``docs/proofs/additive.md``.
+number of sweeps. Proof: ``docs/proofs/additive.md``; rules: ``docs/rules.md``.
 """
 
 from __future__ import annotations

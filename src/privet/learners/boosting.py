@@ -1,10 +1,10 @@
-"""Boosting by whole trees (utility.md, sections 2, 5 and 11).
+"""Boosting by whole trees.
 
 Each round draws one small tree at once, on records that weigh by how wrong their scores are, keeps
 its tests, and buys noisy sums of derivatives in its leaves; a Newton step, shrunk by the noise's
 deviation, becomes the leaf's score. How many rounds there are, how deep and at what cost follows
 from public numbers. Where a single tree is better, a single tree it is. Proof:
-``docs/proofs/boosting.md``.
+``docs/proofs/boosting.md``; rules: ``docs/rules.md``.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _newton(
 def single_tree_is_better(
     rows: int, budget: Budget, amount: Amount, *, classes: int, labels_only: bool
 ) -> bool:
-    """Tell by rows x epsilon whether one tree is better than boosting (utility.md, section 11).
+    """Tell by rows x epsilon whether one tree is better than boosting (docs/rules.md).
 
     Both of the whole amount. Boosting ranks better than a tree long before it labels better; the
     noise of its leaves grows with the number of classes.
@@ -203,7 +203,7 @@ def make_plan(
     n_rounds: int | None,
     max_depth: int | None,
 ) -> BoostingPlan:
-    """Share an amount of the budget by public numbers (utility.md, sections 2, 5 and 11)."""
+    """Share an amount of the budget by public numbers (docs/rules.md)."""
     pure = budget.accountant == "pure"
     mass = n_rows * float(budget.selection_epsilon(amount))
     numeric, grid, quantiles = n_numeric(schema), grid_of(schema), None

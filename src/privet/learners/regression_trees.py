@@ -1,10 +1,11 @@
 """One readable tree for a number.
 
 ``linear`` draws blocks of whole trees, as the flagship does for classes, on records that pull at
-the mean of their cell with a weight up to one (utility.md, section 5): errors count once, not
-squared, so one record weighs less against the rest. Each block buys the means of its leaves, from
+the mean of their cell with a weight up to one: errors count once, not squared, so one record weighs
+less against the rest. Each block buys the means of its leaves, from
 which the next one starts. ``sad`` and ``sse`` choose one split after the other, jointly over all
-features and cuts, by absolute or squared errors. Proof: ``docs/proofs/regression-trees.md``.
+features and cuts, by absolute or squared errors. Proof: ``docs/proofs/regression-trees.md``; rules:
+``docs/rules.md``.
 """
 
 from __future__ import annotations
