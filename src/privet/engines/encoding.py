@@ -59,7 +59,7 @@ class Encoder:
         return sum(kind.itemsize for kind in (*self.kinds, self.target_kind))
 
     def empty(self, rows: int) -> tuple[list[NDArray[Any]], NDArray[Any]]:
-        """Return arrays for so many rows."""
+        """Return arrays for this many rows."""
         codes = [np.empty(rows, dtype=kind) for kind in self.kinds]
         return codes, np.empty(rows, dtype=self.target_kind)
 
@@ -108,7 +108,7 @@ def _search(feature: Numeric) -> _kernels.GridSearch:
 
 
 def narrowest(codes: int) -> np.dtype[Any]:
-    """Return the type that holds so many codes in the fewest bytes."""
+    """Return the smallest type that holds this many codes."""
     return np.dtype(np.uint8 if codes <= 2**8 else np.uint16 if codes <= 2**16 else np.uint32)
 
 
@@ -118,7 +118,7 @@ def workers() -> int:
 
 
 def parts_of(rows: int, count: int) -> list[slice]:
-    """Return so many parts of the rows, of about the same size."""
+    """Return the rows in ``count`` parts of about the same size."""
     bounds = [rows * k // count for k in range(count + 1)]
     return [slice(start, stop) for start, stop in pairwise(bounds)]
 

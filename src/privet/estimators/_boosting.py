@@ -59,7 +59,7 @@ class _Boosting(PrivateEstimator):
         whole_trees.check_schema(schema)
         given = super()._check_parameters(schema)
         if float(self.epsilon) < SMALLEST_ROUND * (given["n_rounds"] or 1):
-            raise BudgetError("so small an epsilon cannot be shared by so many rounds")
+            raise BudgetError("epsilon is too small to be shared by this number of rounds")
         given["merge"] = given.pop("merge_tests")
         return {**given, "single": self._decide(schema)[1]}
 

@@ -20,7 +20,7 @@ import numpy as np
 from privet.criteria import MAX_ROWS
 from privet.errors import BudgetError
 
-#: Deeper trees than this are refused: no budget feeds so many levels.
+#: Deeper trees than this are refused: no budget feeds more levels.
 MAX_DEPTH = 64
 MOST_TREES = 1_000
 MOST_BINS = 1_000

@@ -59,7 +59,7 @@ def everything(view: View) -> Region:
 
 
 def grow(cells: Cells, view: View, depth: int, choose: Chooser) -> Growth:
-    """Grow all cells, each the root of a tree, by so many levels."""
+    """Grow all cells, each the root of a tree, by ``depth`` levels."""
     regions, trees = [everything(view)] * len(cells), list(range(len(cells)))
     levels = []
     for _ in range(depth):

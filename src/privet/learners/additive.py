@@ -35,7 +35,7 @@ MOST_VISITS = 2_000
 PATH = 3.0
 #: Between these the mean curvature of a record's score is believed.
 LEAST_CURVATURE, MOST_CURVATURE = 0.03, 0.2
-#: A bin stands alone if it has so many times the records that noise can pretend to be.
+#: A bin stands alone if it has this many times the records that noise can pretend to be.
 FULL = 4.0
 
 

@@ -58,7 +58,7 @@ def know_rows(table: Table, amount: Amount, n_rows: int | None) -> tuple[int, Am
 
 
 def set_aside_quantiles(amount: Amount, mass: float, numeric: int) -> tuple[Amount | None, Amount]:
-    """Return what private quantiles of so many features may cost, and what is left.
+    """Return what private quantiles of ``numeric`` features may cost, and what is left.
 
     None if rows x epsilon, the mass, does not pay for them.
     """

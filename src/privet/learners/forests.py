@@ -38,7 +38,7 @@ from privet.schema import Schema
 from privet.tables import Axis, Cells, Split, Table, View
 from privet.tree import Tree
 
-#: Up to so many categories all ways to divide them are offered.
+#: Up to this many categories, all ways to divide them are offered.
 FEW_CODES = 6
 #: Steps of the grid on which distances between targets are measured.
 TARGET_STEPS = 128
@@ -102,12 +102,12 @@ def learn(
 
 
 def trees_for(rows: int, epsilon: float) -> int:
-    """Return how many trees to divide so many rows among: each keeps enough records."""
+    """Return how many trees to divide the rows among: each keeps enough records."""
     return int(np.clip(rows // max(TREE_ROWS, TREE_MASS / epsilon), 1, MOST_TREES))
 
 
 def depth_of(rows: int, epsilon: float) -> int:
-    """Return how deep a tree on so many rows should be: leaves keep enough records."""
+    """Return how deep a tree on this many rows should be: leaves keep enough records."""
     least = max(LEAF_ROWS, LEAF_MASS / epsilon)
     return int(np.clip(np.floor(np.log2(max(rows / least, 1.0))), 1, DEEPEST))
 

@@ -39,7 +39,7 @@ from privet.tables import (
 )
 from privet.tree import Node, Tree
 
-#: The public grid of split points: so many equal steps between a number's bounds, or fewer where
+#: Equal steps between a number's bounds that make the public grid of split points; fewer where the
 #: bounds are too close.
 STEPS = 4096
 

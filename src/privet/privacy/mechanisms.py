@@ -26,7 +26,7 @@ from privet.privacy.noise import Noise
 from privet.privacy.polya import check_rate, draw_polya, draw_shares
 
 #: Where parties choose together: how many steps wide noise is, if scores have units for it; they
-#: are multiplied to have so many in a record's change, which leaves room for all options.
+#: are multiplied to have this many in a record's change, which leaves room for all options.
 _WIDTH, _UNITS = 512, 2**11
 
 #: Integers computed from the data. They never leave the room.
@@ -141,7 +141,7 @@ class DiscreteGaussian:
 
 @dataclass(frozen=True)
 class LaplaceShare:
-    """A share of discrete Laplace noise: so many honest shares make one noise; epsilon-DP then.
+    """A share of discrete Laplace noise; those of ``honest`` parties make one noise: epsilon-DP.
 
     Parameters
     ----------

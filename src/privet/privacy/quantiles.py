@@ -106,7 +106,7 @@ class Quantiles:
         return sorted(found)
 
     def _choose(self, below: NDArray[np.int64], left: int, right: int, noise: Noise) -> int:
-        """Draw a cut that leaves so many parts of the records on either side."""
+        """Draw a cut that leaves ``left`` parts of the records below it and ``right`` above."""
         under = below[1:-1] - below[0]
         edges = np.flatnonzero(np.concatenate([[True], under[1:] != under[:-1]]))
         lengths = np.diff(np.concatenate([edges, [len(under)]]))

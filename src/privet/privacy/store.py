@@ -83,7 +83,7 @@ _JOURNAL, _MAX_NAME = "-journal", 255
 _COMPANIONS = (_JOURNAL, "-wal", "-shm")
 #: How a journal begins. One that ends so names another file, which SQLite would delete.
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
-#: Amounts, and sums of them, with more bits below the line are rounded up to so many.
+#: Amounts, and sums of them, with more bits after the point are rounded up to this many.
 _AMOUNT_BITS, _SUM_BITS = 1 << 9, 1 << 11
 
 
@@ -568,7 +568,7 @@ def _opening_row(budget: Budget, columns: Sequence[str], table: str | None) -> t
     names = sorted(set(columns))
     text = json.dumps(names)
     if len(text) > _MAX_VALUE // 2 or len(names) > _MAX_COLUMNS:
-        raise LedgerFileError("a ledger file cannot hold the names of so many columns")
+        raise LedgerFileError("a ledger file cannot hold the names of this many columns")
     if any(len(name) > _WRITTEN_TEXT for name in (*names, table or "")):
         raise LedgerFileError(
             f"a ledger file cannot hold a name of more than {_WRITTEN_TEXT} characters"

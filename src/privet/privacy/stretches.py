@@ -115,7 +115,7 @@ _Bounds = Callable[[list[int], list[int], Fraction], tuple[list[Decimal], Fracti
 
 
 def _decimal_bounds(digits: int) -> _Bounds:
-    """Return the same with decimals of so many digits.
+    """Return the same with decimals of ``digits`` digits.
 
     Relative errors: 10^(1-digits) for the quotient, hence times the exponent after exp, and the
     same again for exp, product and each sum. Exponents beyond 3 * digits are left out, which keeps

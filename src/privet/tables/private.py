@@ -90,9 +90,9 @@ from privet.tables.whole_trees import check_sizes, draw_trees
 
 _log = logging.getLogger("privet")
 
-#: Squared distances are measured on so many steps of the target.
+#: Steps of the target on which squared distances are measured.
 _SSE_STEPS = 128
-#: Means that leak are published on a grid of so many steps.
+#: Means that leak: steps of the grid they are published on, and of the target they are made of.
 _MEAN_STEPS, _MEAN_LEVELS = 2**24, 2**10
 
 #: Why what is learnt with an infinite budget is not private.
@@ -1167,7 +1167,7 @@ class PrivateCells(Cells):
         ]
 
     def _epsilons(self, amount: Amounts, times: int = 1) -> list[Amount]:
-        """Return the epsilons of selections that are made so many times."""
+        """Return the epsilon of each selection, if ``times`` selections share an amount."""
         return [
             self._budget.selection_epsilon(each / times) * times for each in self._amounts(amount)
         ]

@@ -17,7 +17,7 @@ class Candidates(Protocol):
     """A public list of splits for every feature. A record is in one child of each."""
 
     def check(self, view: View, cells: int) -> None:
-        """Raise if these are not for such a view, and so many cells."""
+        """Raise if these are not for this view and this number of cells."""
 
     def options(self, feature: int, view: View) -> int:
         """Return how many splits a feature offers."""
