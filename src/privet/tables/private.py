@@ -1,9 +1,9 @@
 """The wall: a private table and its cells.
 
-A :class:`PrivateTable` is a handle. The rows, the exact counts and the noise live in a *room* that
-no attribute of the handle or of its cells leads to; questions go in, released integers come out,
-and the ledger is charged in between, before anything is computed. Whoever holds a table can spend
-its budget, and nothing else.
+A :class:`PrivateTable` is a handle: no attribute of it or of its cells leads to the rows, the exact
+counts or the noise. A question is charged to the ledger first; then the engine is asked, noise is
+drawn, and only the released integers come out. Whoever holds a table can spend its budget, and
+nothing else.
 
 Python cannot keep out a programmer who goes looking: the wall is there so that a learner cannot
 leak by mistake, and so that a test can check it.
@@ -98,10 +98,10 @@ _MEAN_STEPS, _MEAN_LEVELS = 2**24, 2**10
 #: Why what is learnt with an infinite budget is not private.
 NO_NOISE = "epsilon is infinite, so there is no noise at all"
 
-#: Where there are records: cells, places and counts.
+#: Where records lie: the number of the cell, the place on its axis, and how many are there.
 Taken = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
-#: Cells whose ways to be halved are looked at together: a thousand or so each.
+#: How many cells are halved at once; each has about a thousand ways to be halved.
 _HALVED = 1_024
 
 #: The selections that :meth:`PrivateCells.choose_best` offers.
@@ -114,7 +114,7 @@ _SELECTIONS: dict[str, type[PermuteAndFlip | Exponential | ReportNoisyMax]] = {
 
 @dataclass(frozen=True)
 class _Inside:
-    """What is behind the wall."""
+    """What a private table has behind the wall."""
 
     engine: Engine
     noise: Noise
@@ -135,8 +135,7 @@ class PrivateTable(Table):
         targets: then ``target`` and ``schema`` are None.
     target : column or None
         The target; if None, the column of the features that the schema names. Records whose class
-        is missing or unknown, or whose number is missing, are left out; estimators refuse the
-        latter.
+        is missing or unknown, or whose number is missing, are left out.
     schema : Schema
         What is public.
     budget : Budget
@@ -310,7 +309,7 @@ class PrivateTable(Table):
         return PrivateCells(self, self.ledger.root, Place(), _inside[self].engine.root(view))
 
     def parts(self, count: int, key: int, view: View | None = None) -> PrivateCells:
-        """Return the table as disjoint parts: which one a record is in, a hash of it says. Free.
+        """Return the table as disjoint parts; a hash of each record says which is its own. Free.
 
         Parameters
         ----------
@@ -334,7 +333,7 @@ class PrivateTable(Table):
             return View.of_bins(self.schema)
         if view.schema != self.schema or view.schema.names != self.schema.names:
             raise SchemaError("a table is seen through its own schema only")
-        return View(self.schema, view.cuts)  # which says the sizes, not one that looks like it
+        return View(self.schema, view.cuts)  # made anew: a subclass could state other sizes
 
     def start_scores(self, start: Sequence[float]) -> Scores:
         """Give every record the same public score, or one per class. Free."""
@@ -352,9 +351,9 @@ class PrivateTable(Table):
         Privacy
         -------
         Each level asks every interval for its middle cut: the exponential mechanism on
-        ``-abs(b * below - a * above)`` for a parts below and b parts above, whose changes lie
-        within the larger of a and b. Intervals are disjoint, so a level costs an equal part of the
-        amount (docs/proofs/questions.md).
+        ``-abs(b * below - a * above)`` for a parts below and b parts above, which a record
+        changes by at most the larger of a and b. Intervals are disjoint, so that a level costs
+        once; all levels have an equal part of the amount (docs/proofs/questions.md).
         """
         name, numeric = self._numeric(feature)
         levels = Quantiles(parts, 1).levels
@@ -389,7 +388,7 @@ class PrivateTable(Table):
         return tuple(float(grid[cut - 1]) for cut in cuts)
 
     def _grid_counts(self, name: str, points: NDArray[np.float64]) -> Exact:
-        """Count records between each two of some points of a number's grid, and beyond the ends."""
+        """Count records between neighbouring points of a number's grid, and beyond both ends."""
         numeric, place = self.schema.features[name], self.schema.names.index(name)
         assert isinstance(numeric, Numeric)
         counts = _inside[self].engine.grid_counts(place)[:-1]
@@ -419,7 +418,7 @@ class PrivateTable(Table):
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=4)
 
     def _mark_uncovered(self, reason: str) -> None:
-        """Say that something left which the books do not cover, here and where this is from."""
+        """Mark this table, and all it is a session of: something left that no ledger covers."""
         self.mark_leak(reason)
         table: PrivateTable | None = self
         while table is not None:
@@ -770,7 +769,7 @@ class PrivateCells(Cells):
         axes : sequence of sequences of Axis
             The axes of every cell, by public facts.
         criterion : Criterion
-            How bad halves are; cuts are not chosen here, and lists of subsets are not looked at.
+            How bad two halves are. Axes with lists of subsets are halved by their order, too.
         amount : amount
             What it may cost: epsilon, or rho if the budget is one of zCDP.
         flip : bool
@@ -1299,7 +1298,7 @@ def _engine_of(features: Any, target: Any, schema: Schema | None) -> Engine:
 
 
 def _statistics(counts: NDArray[Any], criterion: Criterion) -> NDArray[Any]:
-    """Return what a criterion looks at: counts, or for :class:`SSE` moments on its grid."""
+    """Return what a criterion needs: counts, or for :class:`SSE` count, sum and sum of squares."""
     if not isinstance(criterion, SSE):
         return counts
     counts = np.asarray(counts, dtype=np.int64)
