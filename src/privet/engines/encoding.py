@@ -25,7 +25,7 @@ from privet.engines import _kernels
 from privet.reading import Column, Columns
 from privet.schema import Numeric, Schema
 
-#: Rows of an array whose numbers are encoded together, while they are in the cache.
+#: Rows of an array that are encoded together, so that they stay in the cache.
 _CHUNK = 16_384
 
 
@@ -91,7 +91,7 @@ class Encoder:
                 codes[j][:] = columns.codes(name, feature.values)
 
     def encode_target(self, target: Column, out: NDArray[Any]) -> None:
-        """Write classes, or numbers between the bounds as parts of the way."""
+        """Write classes, or numbers as parts of the way between the bounds."""
         if self.schema.classes is not None:
             out[:] = target.codes(self.schema.classes)
             return
@@ -124,7 +124,7 @@ def parts_of(rows: int, count: int) -> list[slice]:
 
 
 def in_threads(work: Any, items: Sequence[Any] | Iterable[Any], *, fast: bool) -> list[Any]:
-    """Work in threads if the loops are compiled; numpy's counting would keep the lock."""
+    """Run jobs in threads, if the loops are compiled: numpy would not release the lock."""
     items = list(items)
     if not fast or len(items) < 2 or workers() < 2:
         return [work(item) for item in items]
