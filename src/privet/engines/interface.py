@@ -110,7 +110,7 @@ class Engine(Protocol):
     def tree_rows(
         self, cells: CellsHandle, start: int, stop: int, scores: ScoresHandle | None, reach: float
     ) -> list[Records]:
-        """Return the records of cells ``start`` to ``stop``; with scores, labels are their pulls'."""
+        """Return the records of cells ``start`` to ``stop``; with scores, pulls are the labels."""
 
     def tree_facts(
         self, cells: CellsHandle, cell: int, scores: ScoresHandle | None, reach: float
