@@ -33,7 +33,7 @@ LEAF_SHARE = Fraction(3, 10)
 LEAF_SHARE_NUMBER = Fraction(4, 10)
 #: Part of the budget for the leaves of a single tree, if probabilities matter.
 PROBABILITY_SHARE = Fraction(1, 5)
-#: Rows x epsilon from which, and below which, one tree predicts a number at pure epsilon.
+#: At pure epsilon one tree is learnt for a number, if rows x epsilon lies between these.
 SINGLE_NUMBER = (2_000, 60_000)
 #: A Newton step is cut here.
 LONGEST_STEP = 2.0
@@ -163,7 +163,7 @@ def _grow(
 def _newton(
     pull: NDArray[np.float64], curvature: NDArray[np.float64], deviation: float
 ) -> NDArray[np.float64]:
-    """Return pull / curvature, shrunk by the noise; 0 where nothing pulls."""
+    """Return pull / curvature, shrunk by the noise; 0 where both are 0."""
     below = np.maximum(curvature, 0.0) + deviation
     return np.divide(pull, below, out=np.zeros_like(pull), where=below > 0)
 
@@ -173,8 +173,8 @@ def single_tree_is_better(
 ) -> bool:
     """Tell by rows x epsilon whether one tree is better than boosting (docs/rules.md).
 
-    Both of the whole amount. Boosting ranks better than a tree long before it labels better; the
-    noise of its leaves grows with the number of classes.
+    Either would have the whole amount. Boosting ranks better than a tree from a smaller mass on
+    than it labels better; the noise of its leaves grows with the number of classes.
     """
     mass = rows * float(budget.selection_epsilon(amount))
     if budget.accountant == "pure":

@@ -23,14 +23,13 @@ from privet.schema import Schema
 from privet.tables import Branch, Cells, Subtree, Table, check_sizes
 from privet.tree import Tree
 
-#: Work that a block may cost (increments and sums), about a second; a full block of depth 3 may
-#: cost more, because merging makes most of them several times cheaper than this count.
+#: Work that a block may cost, in increments and sums: about a second. A full block of depth 3 may
+#: cost more, because merging tests makes most of them several times cheaper than counted.
 AFFORDABLE = 4e8
 AFFORDABLE_DEPTH_3 = 1.5e9
-#: Rows up to which these limits hold; the work on rows may grow with the rows beyond, so that more
-#: rows never make a block smaller.
+#: More rows than this do not count against these limits: more rows never make a block smaller.
 MANY_ROWS = 1_000_000
-#: Part of a block's budget for choosing the features of its upper levels on wide tables.
+#: Share of a block's budget that chooses the features of its upper levels on wide tables.
 CHOICE_SHARE = Fraction(1, 5)
 
 
@@ -50,7 +49,7 @@ class TreeBlock:
 
 @dataclass(frozen=True)
 class WholeTreePlan:
-    """What is spent on what; made before any record is looked at, but for the paid count."""
+    """What is spent on what; of public numbers, and the noisy count of rows if it was bought."""
 
     quantiles: Amount | None
     grid: int
