@@ -81,7 +81,7 @@ class Criterion(ABC):
     @property
     @abstractmethod
     def spread(self) -> int:
-        """Bound on how far apart the changes of two splits' losses are, per added record."""
+        """The most by which one added record can move the losses of two splits apart."""
 
     def check(self, classes: int) -> None:
         """Raise if this criterion is for another number of classes."""
@@ -136,10 +136,11 @@ def make_criterion(name: str, **public: int | None) -> Criterion:
 class MinOfLinear(Criterion):
     """A loss that needs no more than sums and comparisons.
 
-    So parties can find it of counts that none of them has (``privet.federation.mpc``). It is a sum
-    of terms. A term begins with the least of some linear forms of the class counts. A *halving*
-    makes of a number m, which is at most half of the records n, the lesser of ``2 m`` and
-    ``n - 2 m``. The term is the sum of what all h halvings make, with weights ``4^h, ..., 4, 1``.
+    So parties can compute it on counts that none of them has (``privet.federation.mpc``). It is a
+    sum of terms. A term begins with the least of some linear forms of the class counts. A *halving*
+    turns a number m, which is at most half of the records n, into the lesser of ``2 m`` and
+    ``n - 2 m``. The term adds up m and the results of all h halvings, with weights
+    ``4^h, ..., 4, 1``.
 
     Attributes
     ----------

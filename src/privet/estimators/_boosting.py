@@ -46,7 +46,7 @@ class _Boosting(PrivateEstimator):
     merge_tests: bool
 
     def _decide(self, schema: Schema) -> tuple[Budget, bool | None]:
-        """Return what the fit is booked in, and whether it is one tree; by public numbers alone.
+        """Return the fit's budget, and whether it is one tree; by public numbers alone.
 
         None leaves that to the noisy count, because the number of rows is not declared.
         """
