@@ -265,7 +265,7 @@ def verdict_on(path: Path) -> str:
 
 
 def attack(folder: Path, count: int, seed: int) -> dict[str, float]:
-    """Use so many hostile ledgers; return how many were refused and used, and the longest time."""
+    """Use some hostile ledgers; return how many were refused and used, and the longest time."""
     paths, found, longest = make_ledgers(folder), Counter[str](), 0.0
     target = folder / "hostile.ledger"
     for how, content in mutants(paths, count, seed):

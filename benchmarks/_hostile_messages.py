@@ -96,7 +96,7 @@ def sample_messages() -> list[bytes]:
 
 
 def mutated_messages(seed: int, count: int) -> Iterator[bytes]:
-    """Yield so many messages with something wrong; a few happen to be right."""
+    """Yield this many messages with something wrong; a few happen to be right."""
     draw = random.Random(seed)
     good = sample_messages()
     ways: list[Callable[[random.Random, list[bytes]], bytes]] = [

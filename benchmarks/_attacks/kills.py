@@ -194,7 +194,7 @@ class Victims:
         return seen
 
     def renew(self, most: int) -> None:
-        """Open a new ledger for so many victims, with a little less than all of them may ask."""
+        """Open a new ledger for this many victims, with a little less than all of them may ask."""
         self.ledgers += 1
         inner = self.folder / f"{id(self)}-{self.ledgers}"
         self.place = Place.make(inner, total=round(0.001 * (most - 0.5), 6))

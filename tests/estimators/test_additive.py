@@ -67,7 +67,7 @@ def test_two_classes_are_found_and_ranked(delta):
 CASES = [
     pytest.param(0.5, 0.0, (0.8, 1.25), id="as many of both classes"),
     pytest.param(0.5, -3.0, (0.8, 1.25), id="one class is rare"),
-    # Curves move by so many steps only: they stop short of strong effects, and are not sure enough.
+    # Curves move by a few steps only: they stop short of strong effects, and are not sure enough.
     pytest.param(2.0, 0.0, (1.0, 2.2), id="strong effects"),
 ]
 

@@ -345,7 +345,7 @@ def questions(model):
         (2, 0.01, 135_000),
         (2, 0.01, 135_577),  # 97 per cent of the budget are below the threshold, all of it is not
         (2, 0.01, 136_000),
-        (20, 1.0, 20_000),  # many rows for a pure tree, few for so many classes
+        (20, 1.0, 20_000),  # many rows for a pure tree, few for 20 classes
         (20, 1.0, 40_000),
     ],
 )

@@ -95,7 +95,7 @@ def test_a_plan_adds_up(epsilon, rows, depth, binning, split):
 
 
 def test_the_published_plan_is_the_papers_and_costs_m_times_as_much():
-    """Equations 8 to 10; the total is that of privacy.md 3.4."""
+    """Equations 8 to 10; the total is that of docs/proofs/privatree.md."""
     given = options(published=True, split="histogram", binning="quantile")
     epsilon, rows, depth = Fraction(1, 10), 10_000, 3
     plan = make_plan(MIXED, rows, epsilon, given)

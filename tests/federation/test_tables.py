@@ -784,7 +784,7 @@ def test_features_in_another_order_are_another_schema():
 
 
 class Leaver(LocalLink):
-    """Answers until it has heard so many votes."""
+    """Answers until it has heard this many votes."""
 
     votes = 3
 

@@ -202,7 +202,7 @@ def test_a_budget_function_must_give_weights(bad):
 def test_the_published_noise_is_the_papers_and_costs_k_times_what_moves(
     criterion, sensitivity, moved
 ):
-    """privacy.md, section 4: with k scores that move by M and noise of scale b, k M / b."""
+    """With k scores that move by M and noise of scale b, k M / b (docs/proofs/topdown.md)."""
     given = options(criterion=criterion, published=True, max_depth=3, min_weight=0.1, split="rnm")
     amount, candidates = Fraction(2), 3 + 1 + 3
     levels = published_levels(MIXED, 1024, amount, given)

@@ -519,7 +519,7 @@ SMALL = {"two": [0, 1], "three": [0, 1, 2], "number": [0.0, 0.3, 1.0]}
 
 
 def small_tables(kind, values, most):
-    """Yield all tables of up to so many records, and every record to add (with its table)."""
+    """Yield all tables of up to this many records, and every record to add (with its table)."""
     universe = list(itertools.product(values, SMALL[kind]))
     for size in range(most):
         for records in itertools.combinations_with_replacement(range(len(universe)), size):

@@ -132,11 +132,11 @@ def audit(
         The universe: the records that a table may have, features in the schema's order and then the
         target. If not given, a few that the schema allows (:func:`universe`).
     most_records : int, default=2
-        Tables have up to so many records.
+        Tables have up to this many records.
     pairs : sequence of pairs of tables, optional
         Compare these instead of all neighbours.
     paths : int, optional
-        Follow so many paths of answers instead of all (:func:`follow`).
+        Follow this many paths of answers instead of all (:func:`follow`).
     most_outcomes, most_runs : int
         See :func:`compare`; the runs are those of one pair.
     n_jobs : int, optional

@@ -46,7 +46,7 @@ class _Boosting(PrivateEstimator):
     merge_tests: bool
 
     def _decide(self, schema: Schema) -> tuple[Budget, bool | None]:
-        """Return what the fit is booked in, and whether it is one tree; by public numbers alone.
+        """Return the fit's budget, and whether it is one tree; by public numbers alone.
 
         None leaves that to the noisy count, because the number of rows is not declared.
         """
@@ -59,7 +59,7 @@ class _Boosting(PrivateEstimator):
         whole_trees.check_schema(schema)
         given = super()._check_parameters(schema)
         if float(self.epsilon) < SMALLEST_ROUND * (given["n_rounds"] or 1):
-            raise BudgetError("so small an epsilon cannot be shared by so many rounds")
+            raise BudgetError("epsilon is too small to be shared by this number of rounds")
         given["merge"] = given.pop("merge_tests")
         return {**given, "single": self._decide(schema)[1]}
 

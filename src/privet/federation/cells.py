@@ -90,7 +90,7 @@ class FederatedCells(Cells):
         answers = self._ask(question, *given, check=is_place)
         return FederatedCells(self._table, ledger_cells, place, self.view, dict(answers))
 
-    # Private: how, the table's protocol says.
+    # Private: the table's protocol says how.
 
     def noisy_counts(self, amount: Amounts) -> Released:
         """Return how many records each cell has, with noise."""
@@ -136,7 +136,7 @@ class FederatedCells(Cells):
     ) -> list[Split]:
         """Return one split per cell, good by a criterion, of the features that it may use.
 
-        For one amount; under secure sums always by permute-and-flip.
+        One amount for all cells. Secure sums always choose by permute-and-flip.
         """
         if isinstance(amount, Sequence):
             raise BudgetError("parties choose splits for one amount, the same for all cells")

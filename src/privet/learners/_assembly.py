@@ -24,7 +24,7 @@ def as_test(split: Split, view: View) -> Test:
 
 
 def without_dead_ends(subtree: Subtree, open_codes: tuple[frozenset[int], ...]) -> Subtree:
-    """Return the tree without what no record can reach: tests that contradict one above them.
+    """Return the tree without branches that no record can reach: they contradict a test above.
 
     Post-processing: every record keeps its leaf. ``open_codes`` are the codes of every feature
     with which a record can get here.
@@ -104,7 +104,7 @@ def score_tree(subtree: Subtree, view: View, values: NDArray[np.float64]) -> Tre
 def assemble(
     subtree: Subtree, cells: Cells, view: View, leaf_amount: Amount | None, budget: Budget
 ) -> Tree:
-    """Return the tree of a subtree; with an amount for its leaves, buy their class counts."""
+    """Return a subtree as a published tree; with an amount for its leaves, buy class counts."""
     scale = budget.count_scale(leaf_amount) if leaf_amount else 0.0
     nodes: list[Node] = []
     level: list[Subtree] = [subtree]
@@ -134,7 +134,7 @@ def assemble(
 def class_shares(counts: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
     """Turn noisy class counts into probabilities, in the same order: post-processing.
 
-    Counts are bent upwards below the scale of their noise, so that all shares are positive.
+    Counts below the scale of their noise are raised smoothly, so that all shares are positive.
     """
     width = max(1.0, scale)
     weights = np.logaddexp(0.0, counts / width)
@@ -142,7 +142,7 @@ def class_shares(counts: NDArray[np.int64], scale: float) -> NDArray[np.float64]
 
 
 def _leaf(leaf: Leaf, view: View, counts: NDArray[np.int64] | None, scale: float) -> Node:
-    """Return a leaf: its label for sure, or shares by bought counts with the label on top."""
+    """Return a leaf: sure of its label, or with class shares, of which the label has the most."""
     classes = len(view.schema.classes or ())
     if counts is None:
         return Node(value=tuple(float(k == leaf.label) for k in range(classes)))

@@ -1,10 +1,10 @@
-"""Boosting by whole trees (utility.md, sections 2, 5 and 11).
+"""Boosting by whole trees.
 
 Each round draws one small tree at once, on records that weigh by how wrong their scores are, keeps
 its tests, and buys noisy sums of derivatives in its leaves; a Newton step, shrunk by the noise's
 deviation, becomes the leaf's score. How many rounds there are, how deep and at what cost follows
 from public numbers. Where a single tree is better, a single tree it is. Proof:
-``docs/proofs/boosting.md``.
+``docs/proofs/boosting.md``; rules: ``docs/rules.md``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEAF_SHARE = Fraction(3, 10)
 LEAF_SHARE_NUMBER = Fraction(4, 10)
 #: Part of the budget for the leaves of a single tree, if probabilities matter.
 PROBABILITY_SHARE = Fraction(1, 5)
-#: Rows x epsilon from which, and below which, one tree predicts a number at pure epsilon.
+#: At pure epsilon one tree is learnt for a number, if rows x epsilon lies between these.
 SINGLE_NUMBER = (2_000, 60_000)
 #: A Newton step is cut here.
 LONGEST_STEP = 2.0
@@ -163,7 +163,7 @@ def _grow(
 def _newton(
     pull: NDArray[np.float64], curvature: NDArray[np.float64], deviation: float
 ) -> NDArray[np.float64]:
-    """Return pull / curvature, shrunk by the noise; 0 where nothing pulls."""
+    """Return pull / curvature, shrunk by the noise; 0 where both are 0."""
     below = np.maximum(curvature, 0.0) + deviation
     return np.divide(pull, below, out=np.zeros_like(pull), where=below > 0)
 
@@ -171,10 +171,10 @@ def _newton(
 def single_tree_is_better(
     rows: int, budget: Budget, amount: Amount, *, classes: int, labels_only: bool
 ) -> bool:
-    """Tell by rows x epsilon whether one tree is better than boosting (utility.md, section 11).
+    """Tell by rows x epsilon whether one tree is better than boosting (docs/rules.md).
 
-    Both of the whole amount. Boosting ranks better than a tree long before it labels better; the
-    noise of its leaves grows with the number of classes.
+    Either would have the whole amount. Boosting ranks better than a tree from a smaller mass on
+    than it labels better; the noise of its leaves grows with the number of classes.
     """
     mass = rows * float(budget.selection_epsilon(amount))
     if budget.accountant == "pure":
@@ -203,7 +203,7 @@ def make_plan(
     n_rounds: int | None,
     max_depth: int | None,
 ) -> BoostingPlan:
-    """Share an amount of the budget by public numbers (utility.md, sections 2, 5 and 11)."""
+    """Share an amount of the budget by public numbers (docs/rules.md)."""
     pure = budget.accountant == "pure"
     mass = n_rows * float(budget.selection_epsilon(amount))
     numeric, grid, quantiles = n_numeric(schema), grid_of(schema), None

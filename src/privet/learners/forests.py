@@ -38,16 +38,16 @@ from privet.schema import Schema
 from privet.tables import Axis, Cells, Split, Table, View
 from privet.tree import Tree
 
-#: Up to so many categories all ways to divide them are offered.
+#: Up to this many categories, all ways to divide them are offered.
 FEW_CODES = 6
 #: Steps of the grid on which distances between targets are measured.
 TARGET_STEPS = 128
-#: Records that a leaf should have, and rows x epsilon: the depth that is right if none is given.
+#: What a leaf should have, in rows and in rows x epsilon: decides the depth if none is given.
 LEAF_ROWS, LEAF_MASS = 25, 50
 DEEPEST = 12
-#: The same of a tree, and the most trees: their number if none is given.
+#: The same for a tree, and the most trees: decides the number of trees if none is given.
 TREE_ROWS, TREE_MASS, MOST_TREES = 1_000, 20_000, 5
-#: How much more a level has than the one above it, and what part of that chooses the features.
+#: How much more budget a level has than the one above, and the share of it for the features.
 LEVEL_GROWTH, FEATURE_SHARE = Fraction(23, 20), Fraction(2, 3)
 #: What the paper's attribute selection costs, of what it counts: its scale is for a target in
 #: [-1, 1] and scores that may move both ways (docs/proofs/forests.md).
@@ -102,12 +102,12 @@ def learn(
 
 
 def trees_for(rows: int, epsilon: float) -> int:
-    """Return how many trees to divide so many rows among: each keeps enough records."""
+    """Return how many trees to divide the rows among: each keeps enough records."""
     return int(np.clip(rows // max(TREE_ROWS, TREE_MASS / epsilon), 1, MOST_TREES))
 
 
 def depth_of(rows: int, epsilon: float) -> int:
-    """Return how deep a tree on so many rows should be: leaves keep enough records."""
+    """Return how deep a tree on this many rows should be: leaves keep enough records."""
     least = max(LEAF_ROWS, LEAF_MASS / epsilon)
     return int(np.clip(np.floor(np.log2(max(rows / least, 1.0))), 1, DEEPEST))
 
@@ -143,7 +143,7 @@ def _levels(amount: Amount, depth: int, options: DiPriMeOptions) -> list[Amount]
 def _chooser(
     view: View, amounts: list[Amount], options: DiPriMeOptions, coins: Sequence[Coins]
 ) -> Chooser:
-    """Return what chooses the splits of a level: an amount per level, and coins per tree."""
+    """Return a function that chooses the splits of a level."""
     flip = options.variant == "flip"
     few = 1 if options.variant == "uniform" else options.max_features
 
@@ -201,7 +201,7 @@ def _published_splits(
 
 
 def axes_of(region: Region, view: View, most: int, coins: Coins) -> list[Axis]:
-    """Return axes of some features, chosen by chance, along which a region can be divided."""
+    """Return axes of random features along which a region can be divided."""
     found: list[Axis] = []
     for feature in coins.shuffled(len(region)).tolist():
         codes = region[feature]

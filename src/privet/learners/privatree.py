@@ -1,9 +1,9 @@
-"""PrivaTree (Vos et al. 2023): binary trees of few levels, with a label budget that suffices.
+"""PrivaTree (Vos et al. 2023): binary trees of few levels; labels get just enough budget.
 
 Numbers are seen through bins, at private quantiles or public cuts; a node is split in two by
 one private selection among all bins and categories (``select``), or by the best of noisy histograms
 of every feature (``histogram``, the paper's way); leaves get their label by permute-and-flip, with
-as much budget as a bound on the expected error asks for (Corollary 1), and no more than half.
+as much budget as a bound on the expected error needs (Corollary 1), and no more than half.
 
 ``published`` gives every feature's histogram and quantiles the budget that the paper counts once
 for all of them: the features are no disjoint data, so that the ledger's total is up to m times what
@@ -49,7 +49,7 @@ from privet.tree import Tree
 
 #: Bins of the paper, of private quantiles, and of equal widths.
 PAPER_BINS, QUANTILE_BINS, UNIFORM_BINS = 10, 16, 64
-#: Part of a node's budget for the order of its categories, if that is bought.
+#: Share of a node's budget that buys an order of its categories, if one is bought.
 ORDER_SHARE = Fraction(1, 3)
 
 

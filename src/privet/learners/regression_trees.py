@@ -1,10 +1,11 @@
 """One readable tree for a number.
 
-``linear`` draws blocks of whole trees, as the flagship does for classes, on records that pull at
-the mean of their cell with a weight up to one (utility.md, section 5): errors count once, not
-squared, so one record weighs less against the rest. Each block buys the means of its leaves, from
-which the next one starts. ``sad`` and ``sse`` choose one split after the other, jointly over all
-features and cuts, by absolute or squared errors. Proof: ``docs/proofs/regression-trees.md``.
+``linear`` draws blocks of whole trees, as ``whole_trees`` does for classes, on records that pull at
+the mean of their cell with a weight up to one: errors count linearly, not squared, so one record
+weighs less against the rest. Each block buys the means of its leaves, from which the next one
+starts. ``sad`` and ``sse`` choose one split after the other, jointly over all features and cuts, by
+absolute or squared errors. Proof: ``docs/proofs/regression-trees.md``; rules:
+``docs/rules.md``.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from privet.tables import Binary, Branch, Cells, Split, Subtree, Table, View
 from privet.tree import Tree
 
 CRITERIA = ("linear", "sad", "sse")
-#: Part of a block's budget for the means of its leaves; of a greedy tree's for its leaves.
+#: Share of a block's budget for the means of its leaves, and of a greedy tree's for its leaves.
 MEAN_SHARE, GREEDY_LEAF_SHARE = Fraction(4, 10), Fraction(1, 2)
 #: Residuals are cut at this part of the target's width, block by block.
 REACHES = (0.5, 0.35, 0.25)
-#: Rows x epsilon from which a third block pays, and per level of a greedy tree.
+#: Rows x epsilon from which a third block pays, and that the levels of a greedy tree need.
 THREE_BLOCKS_FROM, LEVEL_FROM = 15_000.0, 60.0
 #: Steps of the grid on which absolute errors are measured.
 TARGET_STEPS = 128
@@ -81,7 +82,7 @@ def learn_from(
     *,
     merge: bool,
 ) -> Tree:
-    """Learn a tree by linear errors from a start that is bought, for what it has left."""
+    """Learn a tree by linear errors, given a start that was bought and what it has left."""
     (start,), amount, counted = bought
     rows = n_rows or counted
     seen = _choose_view(table, rows, amount)
@@ -155,7 +156,7 @@ def _learn_greedily(
 
 
 def greedy_depth(mass: float) -> int:
-    """Return how many levels rows x epsilon pays for, one by one."""
+    """Return how many levels a greedy tree should have, by rows x epsilon."""
     return int(np.clip(math.log2(max(min(mass, 2.0**40) / LEVEL_FROM, 2.0)), 2, 9))
 
 

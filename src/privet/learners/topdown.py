@@ -53,11 +53,11 @@ PAPER_THRESHOLDS, THRESHOLDS = 10, 31
 PAPER_GAIN, PAPER_ERROR = Fraction(1, 100), 0.1
 #: Part of a level's budget for the class counts of which gains are made.
 GAIN_SHARE = Fraction(1, 8)
-#: What a level has of the level above it: the paper's, and ours, which reaches deeper.
+#: Budget of a level, relative to the level above: the paper's, and ours, which reaches deeper.
 PAPER_DECAY, DECAY = Fraction(1, 2), Fraction(7, 8)
-#: Rows of a cell of the last level, on average, in scales of the choice's noise.
+#: The mean cell of the last level has at least this many times the rows of a choice's noise.
 ROOM = 8
-#: No tree is deeper.
+#: The most levels of a tree.
 DEEPEST = 64
 
 
@@ -79,7 +79,7 @@ class TopDownOptions:
 
 @dataclass(frozen=True)
 class Level:
-    """What one cell of a level is charged for its split and its gain; as published, its weight."""
+    """What one cell of a level pays for its split, its gain and, as published, its weight."""
 
     choice: Amount
     gain: Amount
@@ -88,9 +88,9 @@ class Level:
 
 @dataclass(eq=False)
 class GrowingNode:
-    """A node: its split and its priority, if it was asked for them; its children, if it has some.
+    """A node of the growing tree, with its split, its gain and its children, as far as known.
 
-    ``worth`` says whether it may be split: by released numbers.
+    ``worth`` says whether it may be split, by released numbers.
     """
 
     split: Split | None = None
@@ -250,7 +250,7 @@ def _shares(depth: int, options: TopDownOptions) -> list[Fraction]:
 
 
 def check_budget(options: TopDownOptions) -> None:
-    """Raise if a function of the user gives a level that may be reached no weight."""
+    """Raise if the user's function gives a level that may be reached no weight."""
     if callable(options.budget):
         _shares(options.max_depth or DEEPEST, options)
 
@@ -308,7 +308,7 @@ def _published_leaf(amount: Amount, options: TopDownOptions) -> Amount:
 
 
 def _paper_sensitivity(criterion: Criterion, n_rows: int) -> Fraction:
-    """Return Lemma 11 and 18 for ``m J``, in the units of our criteria (Gini: half of theirs)."""
+    """Return the paper's sensitivity of ``m J`` (Lemmas 11 and 18), in units of our criteria."""
     if isinstance(criterion, Entropy):
         return Fraction(6 * math.log2(max(n_rows, 2)) + 2)
     assert isinstance(criterion, Gini)

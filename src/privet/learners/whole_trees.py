@@ -1,10 +1,10 @@
-"""Whole trees from one private draw (utility.md, sections 1 and 9 to 13).
+"""Whole trees from one private draw.
 
 A block is a tree of depth at most two or three, drawn with its labels from the exponential
 mechanism over all such trees; deeper trees stack blocks, each on the leaves of the one above. Which
 tests are offered, how many blocks there are and how the budget is shared follow from public numbers
 alone: the schema, epsilon, and the number of rows, which is declared or paid for. Proof:
-``docs/proofs/whole-trees.md``.
+``docs/proofs/whole-trees.md``; rules: ``docs/rules.md``.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ from privet.schema import Schema
 from privet.tables import Branch, Cells, Subtree, Table, check_sizes
 from privet.tree import Tree
 
-#: Work that a block may cost (increments and sums), about a second; a full block of depth 3 may
-#: cost more, because merging makes most of them several times cheaper than this count.
+#: Work that a block may cost, in increments and sums: about a second. A full block of depth 3 may
+#: cost more, because merging tests makes most of them several times cheaper than counted.
 AFFORDABLE = 4e8
 AFFORDABLE_DEPTH_3 = 1.5e9
-#: Rows up to which these limits hold; the work on rows may grow with the rows beyond, so that more
-#: rows never make a block smaller.
+#: More rows than this do not count against these limits: more rows never make a block smaller.
 MANY_ROWS = 1_000_000
-#: Part of a block's budget for choosing the features of its upper levels on wide tables.
+#: Share of a block's budget that chooses the features of its upper levels on wide tables.
 CHOICE_SHARE = Fraction(1, 5)
 
 
@@ -50,7 +49,7 @@ class TreeBlock:
 
 @dataclass(frozen=True)
 class WholeTreePlan:
-    """What is spent on what; made before any record is looked at, but for the paid count."""
+    """What is spent on what; of public numbers, and the noisy count of rows if it was bought."""
 
     quantiles: Amount | None
     grid: int
@@ -131,7 +130,7 @@ def make_plan(
     probability_share: Fraction,
     budget: Budget,
 ) -> WholeTreePlan:
-    """Share an amount of the budget by public numbers (utility.md: 1.4, 10.2 and 12)."""
+    """Share an amount of the budget by public numbers (docs/rules.md)."""
     leaves = None
     if probability_share:
         leaves = amount * probability_share
@@ -160,7 +159,7 @@ def make_plan(
 def block_depths(
     mass: float, max_depth: int | None, *, three_from: float = 60_000
 ) -> tuple[int, ...]:
-    """Return the depths of the blocks for rows x epsilon = mass (utility.md, 10.2)."""
+    """Return the depths of the blocks for rows x epsilon = mass (docs/rules.md)."""
     if mass < 60:
         depths: tuple[int, ...] = (2,)
     elif mass < 2_000:
@@ -192,7 +191,7 @@ def _limited(depths: tuple[int, ...], max_depth: int | None) -> tuple[int, ...]:
 
 
 def block_shares(depths: tuple[int, ...]) -> tuple[Fraction, ...]:
-    """Return the parts of the budget: 35 and 65 per cent for 3+3 (utility.md, 10.2), else equal."""
+    """Return the parts of the budget: 35 and 65 per cent for 3+3, else equal parts."""
     if depths == (3, 3):
         return (Fraction(35, 100), Fraction(65, 100))
     return (Fraction(1, len(depths)),) * len(depths)
@@ -201,7 +200,7 @@ def block_shares(depths: tuple[int, ...]) -> tuple[Fraction, ...]:
 def affordable(
     block: TreeBlock, rows: int, sizes: list[int], classes: int, mass: float
 ) -> TreeBlock:
-    """Limit the work of a block on wide tables (utility.md, section 12)."""
+    """Limit the work of a block on wide tables (docs/rules.md)."""
     features, tests, widest = len(sizes), sum(sizes), max(sizes)
     mean = tests / features
     per_test = 1 if classes == 2 else 2 * classes

@@ -37,7 +37,7 @@ class Shares:
 
 
 def make_options(bins: int) -> topdown.TopDownOptions:
-    """Return what ``TopDownClassifier()`` chooses, with so many cells of a number."""
+    """Return what ``TopDownClassifier()`` chooses, with ``bins`` cells of a number."""
     return topdown.TopDownOptions(
         max_nodes=MAX_NODES,
         max_depth=None,

@@ -10,8 +10,8 @@ the two add up as well:
 The table's total is the root's cost, computed exactly and kept in two accountants, pure epsilon and
 zCDP. A charge is refused *before* anything is computed if the total would exceed the budget.
 
-A *subledger* keeps the books of one fit within the table's: to the table it is one more division of
-the whole, with one part. So what fits cost adds up, and a charge must be within both budgets.
+A *subledger* keeps the books of one fit. To the table's ledger it is one more division of the
+whole, with one part: so fits add up, and a charge must be within both budgets.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Group:
 
 
 class LedgerCells:
-    """Disjoint parts of a table with books of their own. A ledger makes them."""
+    """The ledger's side of disjoint cells: it knows what each has paid. A ledger makes them."""
 
     __slots__ = ("_group", "_index")
 
@@ -122,8 +122,8 @@ class Ledger:
     def subledger(self, budget: Budget) -> Ledger:
         """Return books for a part of what is left, such as one fit's.
 
-        Whatever is charged there is charged here as well. Several of them may be open; one that
-        finds less left than it was opened for is refused then.
+        Whatever is charged there is charged here as well. Several may be open at a time; if they
+        spend what another one was opened for, its charges are refused.
 
         Raises
         ------
@@ -252,7 +252,7 @@ class Ledger:
                     )
             for ledger in self._chain:
                 ledger._entries += entries
-            # From the root down: whatever interrupts this leaves the books too high, not too low.
+            # From the root down: an interruption leaves the books too high, never too low.
             for values, changed in reversed(changed_epsilon + changed_rho):
                 for i, value in changed.items():
                     values[i] = value
@@ -268,7 +268,7 @@ def _raise_costs(
     updates: list[_Update] = []
     while True:
         costs = group.cost[book]
-        # Most cells share a few amounts: combine each pair of (living) objects once.
+        # Most cells share a few amounts: add each pair of objects once.
         sums: dict[tuple[int, int], Amount] = {}
         raised: dict[int, Amount] = {}
         for i, more in zip(index, amounts, strict=True):

@@ -1,8 +1,8 @@
 """Entries of model and ledger files of every version.
 
-Version 1 wrote its books in words. This is the only place that reads them, and it knows only those
-that version 1 wrote. What it does not know keeps its text, as a question or mechanism of kind
-``other``, and proves nothing.
+Version 1 wrote entries as sentences. This is the only place that reads them, and it knows only the
+sentences of version 1. Others keep their text, as a question or mechanism of kind ``other``, from
+which nothing is concluded.
 """
 
 from __future__ import annotations

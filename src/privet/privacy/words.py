@@ -1,4 +1,4 @@
-"""The words for what the books say. Nothing is ever decided by them.
+"""Entries of the ledger in words, for people. Nothing is ever decided by them.
 
 Texts of files come through as they are: whoever shows them makes them harmless.
 """

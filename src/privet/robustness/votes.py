@@ -57,7 +57,7 @@ def safe_rows(votes: Any, *, closed: bool = True) -> NDArray[np.int64]:
 def certified_share(
     votes: Any, correct: Any, poisoned: Any, *, closed: bool = True
 ) -> NDArray[np.float64]:
-    """Return the accuracy that is left for sure after so many poisoned rows.
+    """Return the accuracy that is left for sure after this many poisoned rows.
 
     Parameters
     ----------

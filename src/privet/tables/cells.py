@@ -62,7 +62,7 @@ _SSE_STEPS = 128
 
 @dataclass(frozen=True)
 class Inside:
-    """What is behind the wall."""
+    """What a private table has behind the wall."""
 
     engine: Engine
     noise: Noise
@@ -182,7 +182,7 @@ class CellsOfTable(Cells):
         return [exact(amount)]
 
     def _epsilons(self, amount: Amounts, times: int = 1) -> list[Amount]:
-        """Return the epsilons of selections that are made so many times."""
+        """Return the epsilon of each selection, if ``times`` selections share an amount."""
         return [
             self._budget.selection_epsilon(each / times) * times for each in self._amounts(amount)
         ]

@@ -1,9 +1,9 @@
 """The wall: a private table and its cells.
 
-A :class:`PrivateTable` is a handle. The rows, the exact counts and the noise live in a *room* that
-no attribute of the handle or of its cells leads to; questions go in, released integers come out,
-and the ledger is charged in between, before anything is computed. Whoever holds a table can spend
-its budget, and nothing else.
+A :class:`PrivateTable` is a handle: no attribute of it or of its cells leads to the rows, the exact
+counts or the noise. A question is charged to the ledger first; then the engine is asked, noise is
+drawn, and only the released integers come out. Whoever holds a table can spend its budget, and
+nothing else.
 
 Python cannot keep out a programmer who goes looking: the wall is there so that a learner cannot
 leak by mistake, and so that a test can check it.
@@ -69,7 +69,7 @@ from privet.tables.whole_trees import check_sizes, draw_trees
 
 _log = logging.getLogger("privet")
 
-#: Means that leak are published on a grid of so many steps.
+#: Means that leak: steps of the grid they are published on, and of the target they are made of.
 _MEAN_STEPS, _MEAN_LEVELS = 2**24, 2**10
 
 #: Why what is learnt with an infinite budget is not private.
@@ -86,8 +86,7 @@ class PrivateTable(Table):
         targets: then ``target`` and ``schema`` are None.
     target : column or None
         The target; if None, the column of the features that the schema names. Records whose class
-        is missing or unknown, or whose number is missing, are left out; estimators refuse the
-        latter.
+        is missing or unknown, or whose number is missing, are left out.
     schema : Schema
         What is public.
     budget : Budget
@@ -261,7 +260,7 @@ class PrivateTable(Table):
         return PrivateCells(self, self.ledger.root, Place(), behind_table[self].engine.root(view))
 
     def parts(self, count: int, key: int, view: View | None = None) -> PrivateCells:
-        """Return the table as disjoint parts: which one a record is in, a hash of it says. Free.
+        """Return the table as disjoint parts; a hash of each record says which is its own. Free.
 
         Parameters
         ----------
@@ -277,17 +276,15 @@ class PrivateTable(Table):
             raise ValueError("a table has 1 to 2^24 parts, by a key from 0 to 2^64")
         view = self._view(view)
         ledger_cells = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
-        place = Place(parts=count)
-        return PrivateCells(
-            self, ledger_cells, place, behind_table[self].engine.parts(view, count, key)
-        )
+        handle = behind_table[self].engine.parts(view, count, key)
+        return PrivateCells(self, ledger_cells, Place(parts=count), handle)
 
     def _view(self, view: View | None) -> View:
         if view is None:
             return View.of_bins(self.schema)
         if view.schema != self.schema or view.schema.names != self.schema.names:
             raise SchemaError("a table is seen through its own schema only")
-        return View(self.schema, view.cuts)  # which says the sizes, not one that looks like it
+        return View(self.schema, view.cuts)  # made anew: a subclass could state other sizes
 
     def start_scores(self, start: Sequence[float]) -> Scores:
         """Give every record the same public score, or one per class. Free."""
@@ -305,9 +302,9 @@ class PrivateTable(Table):
         Privacy
         -------
         Each level asks every interval for its middle cut: the exponential mechanism on
-        ``-abs(b * below - a * above)`` for a parts below and b parts above, whose changes lie
-        within the larger of a and b. Intervals are disjoint, so a level costs an equal part of the
-        amount (docs/proofs/questions.md).
+        ``-abs(b * below - a * above)`` for a parts below and b parts above, which a record
+        changes by at most the larger of a and b. Intervals are disjoint, so that a level costs
+        once; all levels have an equal part of the amount (docs/proofs/questions.md).
         """
         name, numeric = self._numeric(feature)
         levels = Quantiles(parts, 1).levels
@@ -342,7 +339,7 @@ class PrivateTable(Table):
         return tuple(float(grid[cut - 1]) for cut in cuts)
 
     def _grid_counts(self, name: str, points: NDArray[np.float64]) -> Exact:
-        """Count records between each two of some points of a number's grid, and beyond the ends."""
+        """Count records between neighbouring points of a number's grid, and beyond both ends."""
         numeric, place = self.schema.features[name], self.schema.names.index(name)
         assert isinstance(numeric, Numeric)
         counts = behind_table[self].engine.grid_counts(place)[:-1]
@@ -372,7 +369,7 @@ class PrivateTable(Table):
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=4)
 
     def _mark_uncovered(self, reason: str) -> None:
-        """Say that something left which the books do not cover, here and where this is from."""
+        """Mark this table, and all it is a session of: something left that no ledger covers."""
         self.mark_leak(reason)
         table: PrivateTable | None = self
         while table is not None:
@@ -525,11 +522,8 @@ class PrivateCells(SelectingCells):
         bounded in absolute sum and in squares. Discrete Laplace noise (pure budgets) or discrete
         Gaussian noise (zCDP budgets); costs the amount (docs/proofs/boosting.md).
         """
-        inside, known, reach = (
-            behind_table[self._table],
-            scores._of(self._table),
-            scores._reach(reach),
-        )
+        inside = behind_table[self._table]
+        known, reach = scores._of(self._table), scores._reach(reach)
         loss, pure = loss_of(self.schema), self._budget.accountant == "pure"
         mechanism = gradient_noise(self.schema, self._budget, exact(amount))
         self._charge([mechanism], Question(QuestionKind.GRADIENTS))

@@ -46,10 +46,10 @@ from privet.tables.splits import (
     losses_of,
 )
 
-#: Where there are records: cells, places and counts.
+#: Where records lie: the number of the cell, the place on its axis, and how many are there.
 Taken = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
-#: Cells whose ways to be halved are looked at together: a thousand or so each.
+#: How many cells are halved at once; each has about a thousand ways to be halved.
 _HALVED = 1_024
 
 #: The selections that :meth:`PrivateCells.choose_best` offers.
@@ -193,7 +193,7 @@ class SelectingCells(CellsOfTable):
         axes : sequence of sequences of Axis
             The axes of every cell, by public facts.
         criterion : Criterion
-            How bad halves are; cuts are not chosen here, and lists of subsets are not looked at.
+            How bad two halves are. Axes with lists of subsets are halved by their order, too.
         amount : amount
             What it may cost: epsilon, or rho if the budget is one of zCDP.
         flip : bool
@@ -426,7 +426,7 @@ class SelectingCells(CellsOfTable):
 
 
 def _statistics(counts: NDArray[Any], criterion: Criterion) -> NDArray[Any]:
-    """Return what a criterion looks at: counts, or for :class:`SSE` moments on its grid."""
+    """Return what a criterion needs: counts, or for :class:`SSE` count, sum and sum of squares."""
     if not isinstance(criterion, SSE):
         return counts
     counts = np.asarray(counts, dtype=np.int64)

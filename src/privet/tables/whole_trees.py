@@ -42,9 +42,9 @@ from privet.tables.splits import Branch, Leaf, Subtree
 
 #: Prior probability that a node above the last level is a leaf.
 STOP = 0.5
-#: Tests x channels of weights (one for two classes) for which the error bounds are proved.
+#: Error bounds are proved up to this many tests, times channels (see ``TreeLayout``).
 MOST_TESTS = 2**21
-#: Values (records times features) that are brought together at most; of more, sums are asked for.
+#: Cells with more values (records x features) than this are asked for sums, not for records.
 MOST_GATHERED = 2**29
 _NEGLIGIBLE = 750.0  # exp(-750) is below the smallest double
 
@@ -78,16 +78,16 @@ def check_sizes(sizes: Sequence[int], classes: int) -> None:
 
 
 class Region(Protocol):
-    """Some records of one cell, as sums of their weights by places (see :class:`TreeLayout`)."""
+    """Some records of one cell, of which sums of weights are known (see :class:`TreeLayout`)."""
 
     def sums(self, of: str) -> NDArray[Any]:
         """Return sums by places (``"singles"``) or by pairs of them (``"pairs"``)."""
 
     def planes(self, f: int) -> tuple[Any, ...]:
-        """Return what sums by triples of an upper feature are made of.
+        """Return the sums by triples of an upper feature, or what they are made of.
 
-        Places, channels, weights, and records sorted by the feature's code with the first of every
-        code; or none of these and the sums themselves.
+        Either places, channels and weights of the records, their order by the feature's code, and
+        where each code begins in it; or empty arrays, and the sums.
         """
 
     def divide(self, h: int, split: Split) -> tuple[Region, Region]:
@@ -288,7 +288,7 @@ def draw_trees(
 def _sources(
     engine: Engine, cells: CellsHandle, scores: ScoresHandle | None, reach: float
 ) -> Iterator[Source]:
-    """Yield where the sums of every cell come from: of records, where there are not too many."""
+    """Yield for every cell where its sums come from: from records, unless there are too many."""
     values = engine.class_counts(cells).sum(axis=1) * len(cells.view.sizes)
     together = engine.gathers & (values <= MOST_GATHERED)
     start = 0
@@ -347,7 +347,7 @@ class _Drawing:
         noise: Noise,
         workers: int,
     ) -> None:
-        # Features of the upper levels come first, so that tables of pairs have no empty lines.
+        # Features of the upper levels come first: then the tables of pairs are their first rows.
         others = [h for h in range(len(menu.sizes)) if h not in set(menu.upper)]
         self.order = [*menu.upper, *others]
         self.n_upper = len(menu.upper)
