@@ -22,7 +22,7 @@ MAY_TOUCH = {
     "criteria": {"errors"},
     "privacy": {"errors", "grids", "privacy", "visible"},
     "engines": {"errors", "grids", "schema", "reading", "engines"},
-    "tables": {"errors", "schema", "criteria", "privacy", "engines", "tables"},
+    "tables": {"errors", "schema", "reading", "criteria", "privacy", "engines", "tables"},
     "tree": {"errors", "schema", "reading"},
     "ensemble": {"errors", "schema", "reading", "tree"},
     "model": {"errors", "schema", "privacy", "tree", "ensemble", "outputs"},
@@ -102,6 +102,7 @@ MAY_TOUCH = {
         "tree",
         "ensemble",
         "model",
+        "tables",  # to encode rows
         "estimators",
         "export",
         "datasets",

@@ -8,6 +8,7 @@ from privet.tables.private import (
     PrivateCells,
     PrivateTable,
     Scores,
+    encode,
     pull_deviation,
 )
 from privet.tables.splits import (
@@ -49,6 +50,7 @@ __all__ = [
     "Thresholds",
     "View",
     "check_sizes",
+    "encode",
     "gains_of",
     "list_candidates",
     "pull_deviation",
