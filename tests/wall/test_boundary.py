@@ -102,6 +102,7 @@ MAY_TOUCH = {
         "tree",
         "ensemble",
         "model",
+        "tables",  # to encode rows
         "estimators",
         "export",
         "datasets",

@@ -38,6 +38,8 @@ class Encoder:
 
     Attributes
     ----------
+    sizes : tuple of int
+        How many codes every feature has.
     kinds : tuple of dtypes
         The type of every feature's codes.
     target_kind : dtype
@@ -45,10 +47,11 @@ class Encoder:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.kinds = tuple(
-            narrowest(len(feature.grid) + 2 if isinstance(feature, Numeric) else feature.size)
+        self.sizes = tuple(
+            len(feature.grid) + 2 if isinstance(feature, Numeric) else feature.size
             for feature in schema.features.values()
         )
+        self.kinds = tuple(map(narrowest, self.sizes))
         self.target_kind: np.dtype[Any] = np.dtype(np.float64)
         if schema.classes is not None:
             self.target_kind = narrowest(len(schema.classes) + 1)

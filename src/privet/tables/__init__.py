@@ -6,6 +6,7 @@ from privet.tables.private import (
     NO_NOISE,
     PrivateCells,
     PrivateTable,
+    encode,
 )
 from privet.tables.scores import Gradients, Scores, pull_deviation
 from privet.tables.splits import (
@@ -47,6 +48,7 @@ __all__ = [
     "Thresholds",
     "View",
     "check_sizes",
+    "encode",
     "gains_of",
     "list_candidates",
     "pull_deviation",

@@ -27,6 +27,8 @@ from privet.engines import (
     Engine,
     View,
     encode_stream,
+    holds_blocks,
+    keep_blocks,
     loss_of,
     memory_engine,
     open_blocks,
@@ -54,7 +56,7 @@ from privet.privacy import (
     noise_of,
 )
 from privet.privacy.budget import Amount
-from privet.reading import ParquetFiles, Stream, parquet_files, stream_of
+from privet.reading import Source
 from privet.schema import Numeric, Schema
 from privet.tables.cells import Inside, behind_cells, behind_table
 from privet.tables.interface import Amounts, Table
@@ -157,14 +159,12 @@ class PrivateTable(Table):
         directory : path, optional
             Where the mapped files are; the system's place for temporary files if not given.
         progress : function, optional
-            Is called with the part of the rows that was read so far, between 0 and 1.
+            Is called with the part of the files that was read so far, between 0 and 1.
         random_state
             As for :class:`PrivateTable`.
         """
-        _check_schema(schema)
-        files = ParquetFiles(parquet_files(path), schema, progress)
-        engine = encode_stream(Stream(files, schema, files.rows), directory)
-        return cls(engine, None, None, budget, random_state=random_state)
+        source = Source(path, directory, progress)
+        return cls.from_source(source, schema, budget, random_state=random_state)
 
     @classmethod
     def from_batches(
@@ -187,9 +187,28 @@ class PrivateTable(Table):
         schema, budget, directory, random_state
             As for :meth:`from_parquet`.
         """
+        if isinstance(source, str | Path):
+            raise DataError("expected a stream of rows; for files there is from_parquet")
+        return cls.from_source(Source(source, directory), schema, budget, random_state=random_state)
+
+    @classmethod
+    def from_source(
+        cls, source: Source, schema: Schema, budget: Budget, *, random_state: Any = None
+    ) -> PrivateTable:
+        """Open files, kept blocks or a stream, read as a :class:`~privet.reading.Source` says.
+
+        Parameters
+        ----------
+        source : Source
+        schema, budget, random_state
+            As for :meth:`from_parquet`.
+        """
         _check_schema(schema)
-        engine = encode_stream(stream_of(source, schema), directory)
-        return cls(engine, None, None, budget, random_state=random_state)
+        if source.path is not None and holds_blocks(source.path):
+            engine = open_blocks(source.path, schema, scratch=source.directory)
+        else:
+            engine = encode_stream(source.open(schema), source.directory)
+        return cls._of_engine(engine, budget, random_state)
 
     @classmethod
     def from_blocks(
@@ -200,7 +219,7 @@ class PrivateTable(Table):
         schema: Schema | None = None,
         random_state: Any = None,
     ) -> PrivateTable:
-        """Open blocks of rows that ``privet encode`` has kept; they stay where they are.
+        """Open blocks of rows that :func:`encode` has kept; they stay where they are.
 
         Parameters
         ----------
@@ -211,7 +230,16 @@ class PrivateTable(Table):
         random_state
             As for :class:`PrivateTable`.
         """
-        return cls(open_blocks(directory, schema), None, None, budget, random_state=random_state)
+        return cls._of_engine(open_blocks(directory, schema), budget, random_state)
+
+    @classmethod
+    def _of_engine(cls, engine: Engine, budget: Budget, random_state: Any) -> PrivateTable:
+        """Return a table with the rows of an engine, which is closed if that fails."""
+        try:
+            return cls(engine, None, None, budget, random_state=random_state)
+        except BaseException:
+            engine.close()
+            raise
 
     def close(self) -> None:
         """Give up the rows: files of blocks are removed, and nothing can be asked any more."""
@@ -635,6 +663,25 @@ class PrivateCells(SelectingCells):
         nothing = np.zeros((len(self), len(list_candidates(candidates, view))), dtype=np.int64)
         noise = mechanism.release(Exact(nothing), inside.noise)
         return Exact(np.concatenate(found)), noise
+
+
+def encode(source: Any, schema: Schema, directory: str | Path) -> None:
+    """Encode rows into a directory of blocks that is kept, for fits that need not read them again.
+
+    Use it by :meth:`PrivateTable.from_blocks`, or by its path as ``fit``'s table. It is as
+    sensitive as the rows themselves: only its owner can read it, and nobody removes it but you.
+
+    Parameters
+    ----------
+    source : path, stream or Source
+    schema : Schema
+        What the blocks are good for: with another schema they are refused.
+    directory : path
+        It must not be there yet.
+    """
+    _check_schema(schema)
+    source = source if isinstance(source, Source) else Source(source)
+    keep_blocks(source.open(schema), directory)
 
 
 def _check_schema(schema: Any) -> None:
