@@ -43,8 +43,8 @@ from privet.schema import Schema
 
 #: Seconds after which a cluster without any worker is given up.
 _PATIENCE = 60.0
-#: Seconds between two looks at whether there are workers.
-_LOOK = 5.0
+#: Seconds between two looks at whether workers are still there.
+_LOOK = 2.0
 
 
 def dask_engine(
@@ -136,17 +136,19 @@ class DaskBlocks(ClusterBlocks):
         from dask.delayed import Delayed
 
         parts = self.engine, __version__
-        futures = []
+        futures, homes = [], []
         for number, home in zip(numbers, self._spread(len(numbers)), strict=True):
             source = self._sources[number]
             if isinstance(source, Delayed):
                 made = delayed(_build, pure=False)(*parts, number, self.schema, source, None)
                 futures.append(self._client.compute(made))
+                homes.append(set[str]())
             else:
                 rest = number, self.schema, source, self._known_size
                 futures.append(self._submit(_build, *parts, *rest, home=home))
+                homes.append(set() if home is None else {home})
         failures: list[Failure] = []
-        for built in self._collect(futures, failures):
+        for built in self._collect(futures, homes, failures):
             self._homes[built.number] = built.worker
             yield built
         for failure in failures:
@@ -178,17 +180,22 @@ class DaskBlocks(ClusterBlocks):
         ]
 
     def _send(self, messages: Sequence[tuple[str, Message]], *, large: bool) -> list[Reply]:
-        futures = [self._submit(_answer, message, home=home) for home, message in messages]
+        asked = [(self._submit(_answer, message, home=home), {home}) for home, message in messages]
         question = messages[0][1].question
-        while large and len(futures) > 1:
-            pairs = zip(futures[::2], futures[1::2], strict=False)
-            merged = [self._submit(merge, question, one, other) for one, other in pairs]
-            futures = merged + futures[2 * len(merged) :]
+        while large and len(asked) > 1:
+            merged = [
+                (self._submit(merge, question, one, other), homes | more)
+                for (one, homes), (other, more) in zip(asked[::2], asked[1::2], strict=False)
+            ]
+            asked = merged + asked[2 * len(merged) :]
+        futures, homes = zip(*asked, strict=True)
         failures: list[Failure] = []
-        replies = self._collect(futures, failures)
+        replies = self._collect(futures, homes, failures)
         return [*replies, Reply(failures=tuple(failures))]
 
     def _recover(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            self._client.wait_for_workers(1, timeout=_PATIENCE)
         self._threads = dict(self._client.nthreads())
         gone = {number for number, home in self._homes.items() if home not in self._threads}
         self._lost |= gone
@@ -206,23 +213,36 @@ class DaskBlocks(ClusterBlocks):
             pure=False,
         )
 
-    def _collect(self, futures: Sequence[Any], failures: list[Failure]) -> list[Any]:
-        """Return what futures hold, as far as they hold anything; note the kinds of failures."""
+    def _collect(
+        self, futures: Sequence[Any], homes: Sequence[set[str]], failures: list[Failure]
+    ) -> list[Any]:
+        """Return what futures hold, as far as they hold anything; note the kinds of failures.
+
+        A scheduler that had no worker at all keeps waiting for the home of a task, even when others
+        have come. So whoever waits for a home that is gone is not waited for.
+        """
         from distributed import wait
 
+        pending = list(futures)
         waited = 0.0
-        while True:
+        while pending:
             try:
-                wait(futures, timeout=_LOOK)
+                wait(pending, timeout=_LOOK)
                 break
             except TimeoutError:
-                waited = 0.0 if self._client.nthreads() else waited + _LOOK
+                alive = set(self._client.nthreads())
             except Exception as error:  # a future that was cancelled: its status says so
                 failures.append((type(error).__name__, None))
                 break
+            waited = 0.0 if alive else waited + _LOOK
             if waited >= _PATIENCE:
                 failures.append(("no workers", None))
                 return []
+            pending = [
+                future
+                for future, mine in zip(futures, homes, strict=True)
+                if future.status == "pending" and (mine <= alive or not alive)
+            ]
         done = []
         for future in futures:
             if future.status == "finished":
@@ -292,7 +312,11 @@ def _distributed() -> Any:
 
 
 def _local(opened: contextlib.ExitStack) -> Any:
-    """Start a cluster of processes on this machine, which nobody else can reach."""
+    """Start a cluster of processes on this machine, which nobody else can use.
+
+    Other people may be on this machine too, so its connections are encrypted and both sides show
+    certificates, which are made for this cluster alone.
+    """
     distributed = _distributed()
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise EngineError(
@@ -303,7 +327,8 @@ def _local(opened: contextlib.ExitStack) -> Any:
             n_workers=workers(),
             threads_per_worker=1,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
+            security=True,
             memory_limit=None,  # what blocks take is not Dask's to spill, and pausing helps nobody
         )
     )
