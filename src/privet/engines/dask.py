@@ -137,6 +137,8 @@ class DaskBlocks(ClusterBlocks):
 
         parts = self.engine, __version__
         futures, homes = [], []
+        for number in numbers:
+            self._homes.pop(number, None)
         for number, home in zip(numbers, self._spread(len(numbers)), strict=True):
             source = self._sources[number]
             if isinstance(source, Delayed):

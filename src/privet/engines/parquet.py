@@ -26,6 +26,8 @@ from privet.visible import quoted
 PIECE_ROWS = 2**18
 #: Rows that are read at a time.
 _BATCH_ROWS = 2**16
+#: Columns are read little by little, not a whole group of rows at once.
+_FRUGAL: dict[str, Any] = {"pre_buffer": False, "buffer_size": 2**18}
 
 #: Rows as codes: one array for every feature, and the target.
 Codes = tuple[list[NDArray[Any]], NDArray[Any]]
@@ -58,6 +60,7 @@ class Piece:
             columns = Columns.of(pa.Table.from_batches([batch]), schema)
             encoder.encode(columns, [mine[part] for mine in codes], fast=fast)
             encoder.encode_target(columns.target(schema), target[part])
+        pa.default_memory_pool().release_unused()
         if start != self.rows:
             raise DataError(
                 f"{self.groups[0][0]} has changed since its rows were counted; start again"
@@ -67,7 +70,7 @@ class Piece:
     def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         for path, first, last in self.groups:
             try:
-                with pyarrow.parquet.ParquetFile(path, pre_buffer=False) as file:
+                with pyarrow.parquet.ParquetFile(path, **_FRUGAL) as file:
                     yield from file.iter_batches(
                         _BATCH_ROWS, range(first, last), columns, use_threads=False
                     )
