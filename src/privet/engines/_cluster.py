@@ -17,6 +17,8 @@ from uuid import uuid4
 from privet import __version__, errors
 from privet.engines import _kernels
 from privet.engines._workers import SCHEMA, Built, Failure, Message, Reply
+from privet.engines.blocks import Block
+from privet.engines.encoding import Encoder
 from privet.engines.lineage import Lineage, ScoreLineage
 from privet.engines.questions import BlockQuestion, Histograms, TreeSums
 from privet.errors import DataError, EngineError, PrivetError
@@ -83,6 +85,27 @@ class ClusterBlocks(ABC):
         del number, worker
         return True
 
+    def _known_to(self, worker: str) -> set[Any]:
+        """Return the names of views, cells and scores that a worker was told."""
+        return self._told.get(worker, set())
+
+    def _note_told(
+        self,
+        messages: Sequence[tuple[str, Message]],
+        names: Sequence[set[Any]],
+        replies: Sequence[Reply],
+        todo: set[int],
+        forget: Sequence[int],
+    ) -> None:
+        """Remember which names workers were told; whoever lacked something is told all again."""
+        del replies
+        for (worker, message), told in zip(messages, names, strict=True):
+            if todo.isdisjoint(message.blocks):
+                self._told.setdefault(worker, set()).update(told)
+                self._told[worker].difference_update(forget)
+            else:
+                self._told.pop(worker, None)
+
     def fill(self) -> None:
         """Make all blocks, before the first question."""
         failures: list[Failure] = []
@@ -90,14 +113,11 @@ class ClusterBlocks(ABC):
             if attempt:
                 self._recover()
             self.rows += sum(built.rows for built in self._make(failures))
-            _raise_ours(failures)
+            raise_ours(failures)
             if not self._lost:
                 self._fast = _kernels.compiled(self.rows * len(self.schema.names))
                 return
-        raise EngineError(
-            f"the cluster could not make {len(self._lost)} of {self._count} blocks"
-            f"{_said(failures)}; nothing was asked and nothing was spent"
-        )
+        raise EngineError(not_made(failures))
 
     def _make(self, failures: list[Failure]) -> list[Built]:
         """Make the blocks that are lost; return those that were made."""
@@ -119,6 +139,9 @@ class ClusterBlocks(ABC):
 
     def ask(self, question: BlockQuestion[T], forget: Sequence[int]) -> T:
         """See :class:`~privet.engines.engine.Blocks`."""
+        if not self._count:
+            codes, target = Encoder(self.schema).empty(0)
+            return question.answer(Block(self.schema, codes, target, fast=False))
         written, met = _written(question)
         large = _is_large(question)
         todo = set(range(self._count))
@@ -131,7 +154,7 @@ class ClusterBlocks(ABC):
                 self._make(failures)
             messages, names = [], []
             for worker, blocks in self._groups(todo - self._lost):
-                steps, told = self._steps(met, self._told.get(worker, set()))
+                steps, told = self._steps(met, self._known_to(worker))
                 parts = __version__, self.engine, blocks, written, steps, tuple(forget), self._fast
                 messages.append((worker, Message(*parts)))
                 names.append(told)
@@ -145,18 +168,12 @@ class ClusterBlocks(ABC):
                         answer = copy.deepcopy(answer)  # more is added to it
                     total = answer if total is None else question.merge(total, answer)
                     todo.difference_update(reply.covered)
-            ignorant = {worker for reply in replies for worker in reply.unaware}
-            for (worker, message), told in zip(messages, names, strict=True):
-                if worker in ignorant or not todo.isdisjoint(message.blocks):
-                    self._told.pop(worker, None)
-                else:
-                    self._told.setdefault(worker, set()).update(told)
-                    self._told[worker].difference_update(forget)
+            self._note_told(messages, names, replies, todo, forget)
             if not todo:
                 self._gone.update(forget)
                 answered: T = total
                 return answered
-            _raise_ours(failures)
+            raise_ours(failures)
         raise EngineError(
             f"the cluster did not answer for {len(todo)} of {self._count} blocks, asked "
             f"{1 + RETRIES} times{_said(failures)}. What the question costs stands in the ledger, "
@@ -224,13 +241,21 @@ def _is_large(question: BlockQuestion[Any]) -> bool:
     return isinstance(question, TreeSums) and question.of != "singles"
 
 
+def not_made(failures: Sequence[Failure]) -> str:
+    """Say that blocks could not be made."""
+    return (
+        f"the cluster could not read and encode the rows{_said(failures)}; nothing was asked and "
+        "nothing was spent"
+    )
+
+
 def _said(failures: Sequence[Failure]) -> str:
     """Return the kinds of what went wrong, for people to read."""
     kinds = sorted({kind for kind, _ in failures})
     return f" (workers said: {', '.join(kinds)})" if kinds else ""
 
 
-def _raise_ours(failures: Sequence[Failure]) -> None:
+def raise_ours(failures: Sequence[Failure]) -> None:
     """Raise an error of this library that a worker met: it would meet it again."""
     for kind, text in failures:
         found = getattr(errors, kind, None)

@@ -15,7 +15,7 @@ import copy
 import io
 import pickle
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -180,6 +180,15 @@ def holds(engine: str) -> set[int]:
     """Return the numbers of an engine's blocks that this process has."""
     table = _tables.get(engine)
     return set() if table is None else set(table.blocks)
+
+
+def keep_only(engine: str, numbers: Iterable[int]) -> None:
+    """Give up an engine's other blocks, and what was worked out about them."""
+    table = _tables.get(engine)
+    if table is not None:
+        with table.lock:
+            for number in set(table.blocks).difference(numbers):
+                del table.blocks[number]
 
 
 def drop(engine: str) -> None:
