@@ -9,13 +9,14 @@ from privet.reading.columns import (
     feature_matrix,
 )
 from privet.reading.files import read_table
-from privet.reading.sources import Source, data_files
+from privet.reading.sources import ParquetFiles, Source, data_files
 from privet.reading.streams import Stream, is_stream, stream_of
 
 __all__ = [
     "Column",
     "Columns",
     "Numbers",
+    "ParquetFiles",
     "Source",
     "Stream",
     "check_types",
