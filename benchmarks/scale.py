@@ -238,8 +238,9 @@ def open_dask(task: Task) -> Any:
 
 
 def open_spark(task: Task) -> Any:
-    from privet.engines.spark import spark_engine
     from pyspark.sql import SparkSession
+
+    from privet.engines.spark import spark_engine
 
     options = {
         "spark.ui.enabled": "false",

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     )
     from privet.model import Model, PrivacyCard, load
     from privet.privacy import Budget, Ledger, LedgerStore
-    from privet.reading import read_table
+    from privet.reading import Source, read_table
     from privet.schema import Categorical, Date, Integer, Numeric, Schema
-    from privet.tables import Cells, PrivateTable
+    from privet.tables import Cells, PrivateTable, encode
     from privet.tree import Tree
 
 __version__ = "0.2.0.dev0"
@@ -69,9 +69,11 @@ _HOME = {
     "PrivateTreeRegressor": "privet.estimators",
     "PrivetError": "privet.errors",
     "Schema": "privet.schema",
+    "Source": "privet.reading",
     "SulqID3Classifier": "privet.estimators",
     "TopDownClassifier": "privet.estimators",
     "Tree": "privet.tree",
+    "encode": "privet.tables",
     "load": "privet.model",
     "read_table": "privet.reading",
 }
@@ -106,9 +108,11 @@ __all__ = [
     "PrivateTreeRegressor",
     "PrivetError",
     "Schema",
+    "Source",
     "SulqID3Classifier",
     "TopDownClassifier",
     "Tree",
+    "encode",
     "load",
     "read_table",
 ]

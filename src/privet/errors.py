@@ -68,6 +68,13 @@ class AuditError(PrivetError, ValueError):
     """What is to be audited cannot be, or not in this way."""
 
 
+class EngineError(PrivetError):
+    """Where the rows are, questions cannot be answered: a cluster fails, is open, or unlike us.
+
+    What a question costs stays charged, and nothing is released for it.
+    """
+
+
 class FederationError(PrivetError):
     """A party refuses, is lost or answers nonsense, or the question is not one for parties."""
 

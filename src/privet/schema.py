@@ -48,7 +48,7 @@ DEFAULT_BINS = 10
 #: Codes are held in at most 16 bits, and one code is the extra bin.
 MAX_BINS = 65_535
 
-#: A numeric feature may be cut at so many points: one fewer than there are codes without missing.
+#: A numeric feature may be cut at this many points: one fewer than there are codes without missing.
 MAX_CUTS = MAX_BINS - 1
 
 #: Names, categories, classes and the table's name have at most this many characters.
@@ -57,7 +57,7 @@ LONGEST_TEXT = 4096
 MAX_FEATURES = 100_000
 #: Larger schema files are refused before they are read. tomllib takes seconds for a megabyte.
 MAX_FILE_BYTES = 1 << 21
-#: Keys of a schema file have at most this many parts, and lists in it are at most so deep. A schema
+#: Most parts of a key in a schema file, and most levels of lists in lists. A schema
 #: needs three and two; tomllib's time and memory grow with the square of the first.
 MAX_NESTING = 8
 

@@ -8,22 +8,39 @@ Exit codes:
 * 3: an audit found that something is not as private as it says.
 * 4: a model was learnt and paid for, but could not be written where it should be. The message says
   why, and where it is.
-* 130: interrupted.
+* 5: where the rows are, questions cannot be answered any more: a disk is full, a cluster is lost.
+  The message says so; nothing is published, and what the fit's ledger reserved stays reserved.
+* 130: interrupted. 143: ended by the system.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from privet import __version__
-from privet.cli import audit, certify, demo, fit, learners, ledger, plan, predict, schema, show
+from privet.cli import (
+    audit,
+    certify,
+    demo,
+    encode,
+    fit,
+    learners,
+    ledger,
+    plan,
+    predict,
+    schema,
+    show,
+)
 from privet.cli._terminal import say, use_any_encoding
-from privet.errors import PrivetError
+from privet.errors import EngineError, PrivetError
 
 #: What is raised for wrong arguments. Typer brings its own, or takes that of click.
 _UsageError: Any = typer.BadParameter.__base__
@@ -39,6 +56,7 @@ schema_app = typer.Typer(help="Write down what is public about a table.", no_arg
 schema_app.command("draft")(schema.draft)
 app.add_typer(schema_app, name="schema")
 app.command()(fit.fit)
+app.command()(encode.encode)
 app.command()(learners.learners)
 app.command()(predict.predict)
 app.command()(show.show)
@@ -71,7 +89,11 @@ def main() -> None:
     warnings.showwarning = _show_warning
     warnings.simplefilter("default", UserWarning)
     try:
-        code = app(standalone_mode=False)
+        with _removing_files():
+            code = app(standalone_mode=False)
+    except EngineError as error:
+        _fail(str(error))
+        code = 5
     except PrivetError as error:
         _fail(str(error))
         code = 2
@@ -87,6 +109,24 @@ def main() -> None:
         )
         code = 1
     sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def _removing_files() -> Iterator[None]:
+    """Let a request to end (SIGTERM) end the command in order, so that no blocks of rows stay."""
+
+    def end(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    try:
+        before = signal.signal(signal.SIGTERM, end)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _explain(error: Any) -> int:

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
+    from privet.reading import Source
     from privet.schema import Schema
 
 Separator = Annotated[
@@ -24,6 +27,14 @@ Encoding = Annotated[
     typer.Option(
         help="utf-8, or one of a single byte per character such as latin-1 or cp1252.",
         rich_help_panel="CSV files",
+    ),
+]
+Blocks = Annotated[
+    Path | None,
+    typer.Option(
+        help="A directory for blocks of encoded rows, so that a table need not fit into memory. "
+        "[default for folders and patterns: the system's temporary directory]",
+        metavar="DIR",
     ),
 ]
 Decimal = Annotated[
@@ -50,4 +61,30 @@ def read_data(
         separator="\t" if separator == "tab" else separator,
         encoding=encoding,
         decimal=decimal,
+    )
+
+
+def open_source(
+    path: Path,
+    report: Callable[[str], None],
+    *,
+    blocks: Path | None = None,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    decimal: str = ".",
+    engine: str | None = None,
+    insecure: bool = False,
+) -> Source:
+    """Return files that need not fit into memory; say which part of them was read."""
+    from privet.reading import Source
+
+    return Source(
+        path,
+        directory=blocks,
+        progress=lambda part: report(f"reading: {part:.0%}"),
+        separator="\t" if separator == "tab" else separator,
+        encoding=encoding,
+        decimal=decimal,
+        engine=engine,
+        insecure=insecure,
     )

@@ -183,23 +183,26 @@ class PlainTable:
 
 
 @contextmanager
-def progress(title: str) -> Iterator[None]:
-    """Show on standard error what the library is doing while it works."""
+def progress(title: str) -> Iterator[Callable[[str], None]]:
+    """Show on standard error what the library is doing while it works; yield what shows more."""
     from rich.text import Text
 
     logger = logging.getLogger("privet")
     before = logger.level
     with _console(error=True).status(Text(title)) as status:
 
+        def show(text: str) -> None:
+            status.update(Text(visible(text, LONGEST_CELL)))
+
         class Update(logging.Handler):
             def emit(self, record: logging.LogRecord) -> None:
-                status.update(Text(visible(f"{title}: {record.getMessage()}", LONGEST_CELL)))
+                show(f"{title}: {record.getMessage()}")
 
         handler = Update()
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
         try:
-            yield
+            yield show
         finally:
             logger.removeHandler(handler)
             logger.setLevel(before)

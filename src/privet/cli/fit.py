@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privet.cli._reading import Decimal, Encoding, Separator, read_data
+from privet.cli._reading import Blocks, Decimal, Encoding, Separator, open_source, read_data
 from privet.cli.learners import FLAGS, estimator_for, find, read_options
 
 if TYPE_CHECKING:
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="The sensitive table: CSV or Parquet.")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="The sensitive table: a CSV or Parquet file, a folder of them, a pattern such as "
+            "'visits/*.parquet', or blocks that privet encode has made."
+        ),
+    ],
     schema: Annotated[Path, typer.Option(help="The schema file (see: privet schema draft).")],
     target: Annotated[
         str | None, typer.Option(help="The column to predict; checked against the schema.")
@@ -47,6 +54,21 @@ def fit(
     ledger: Annotated[
         Path | None, typer.Option(help="The table's ledger file, from which the fit draws.")
     ] = None,
+    blocks: Blocks = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Ask Parquet files on a Dask cluster: dask (processes on this machine), "
+            "dask://HOST:PORT or dask+tls://HOST:PORT (a scheduler).",
+            metavar="ENGINE",
+        ),
+    ] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure", help="Use a scheduler that anybody on the network can listen to."
+        ),
+    ] = False,
     separator: Separator = None,
     encoding: Encoding = "utf-8",
     decimal: Decimal = ".",
@@ -77,9 +99,24 @@ def fit(
             raise BudgetError(f"{FLAGS[name]} is not for --learner {learner}")
     estimator.set_params(**flags, **read_options(chosen, kind, option or []))
     with OutputFile(out, inputs) as output:
-        with progress("reading"):
-            table = read_data(data, public, separator=separator, encoding=encoding, decimal=decimal)
-        with progress("learning"):
+        table: Any = None
+        if blocks is None and engine is None and os.path.isfile(data):  # noqa: PTH113  # which never raises
+            with progress("reading"):
+                table = read_data(
+                    data, public, separator=separator, encoding=encoding, decimal=decimal
+                )
+        with progress("learning") as report:
+            if table is None:
+                table = open_source(
+                    data,
+                    report,
+                    blocks=blocks,
+                    separator=separator,
+                    encoding=encoding,
+                    decimal=decimal,
+                    engine=engine,
+                    insecure=insecure,
+                )
             model: Model = estimator.fit(table).to_model()
         save_model(model, output)
     say(f"Wrote {out}: {describe(model.predictor)}.")

@@ -9,7 +9,7 @@ from privet.engines.losses import HEAVIEST, loss_of
 from privet.engines.memory import memory_engine
 from privet.engines.questions import Sparse, TreeLayout, tree_sums
 from privet.engines.splits import Split
-from privet.engines.stored import encode_stream, open_blocks
+from privet.engines.stored import encode_stream, holds_blocks, keep_blocks, open_blocks
 from privet.engines.views import View
 
 __all__ = [
@@ -25,6 +25,8 @@ __all__ = [
     "TreeLayout",
     "View",
     "encode_stream",
+    "holds_blocks",
+    "keep_blocks",
     "loss_of",
     "memory_engine",
     "open_blocks",

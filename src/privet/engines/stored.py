@@ -7,11 +7,14 @@ takes does not depend on how many rows there are.
 
 The files are as sensitive as the rows: only their owner can read them, and they are removed at the
 end unless they are to be kept. A process that was killed leaves its directory behind; the next one
-in the same place finds that nobody holds its lock, and removes it.
+in the same place finds that nobody holds its lock, and removes it. Kept blocks are written in such
+a directory as well, and get their name and ``blocks.json`` when they are complete: what is not
+complete is never taken for a table, and what is kept is never taken for a leftover.
 
 Layout (version 1): ``blocks.json`` with the schema, the number of rows and the checksum of every
 block; ``block-000000`` and so on: the target's array, then one per feature, each from a multiple of
-64 bytes on; ``lock``, which a process that writes holds.
+64 bytes on, in the machine's order of bytes; ``lock``, which the process holds that made the
+directory and will remove it.
 """
 
 from __future__ import annotations
@@ -21,9 +24,12 @@ import json
 import mmap
 import os
 import shutil
+import stat
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from weakref import finalize
@@ -36,15 +42,22 @@ from privet.engines.blocks import Block
 from privet.engines.encoding import Encoder
 from privet.engines.engine import BlockEngine
 from privet.engines.memory import LocalBlocks
-from privet.errors import DataError, PrivetError, SchemaError
+from privet.errors import DataError, EngineError, SchemaError
 from privet.reading import Stream
 from privet.schema import Schema
 
-VERSION = 1
+FORMAT, VERSION = "privet blocks", 1
+#: The file that says what kept blocks are.
+HEADER = "blocks.json"
+_LOCK = "lock"
+#: How the names of directories begin that are removed at the end.
 PREFIX = "privet-blocks-"
 #: Rows of a block file.
 BLOCK_ROWS = 2**19
 _ALIGN = 64
+#: Smaller arrays are not worth a file.
+_SMALL = 2**16
+_LONGEST_HEADER = 2**26
 
 
 class StoredBlocks(LocalBlocks):
@@ -57,26 +70,36 @@ class StoredBlocks(LocalBlocks):
     schema : Schema
     lengths : sequence of int
         The rows of every block.
-    kept : bool
-        Whether the files stay when the blocks are closed.
+    scratch : Path
+        Where files without a name are put.
+    lock : int, optional
+        The lock of the directory: it is removed when the blocks are closed. Without one, it stays.
     """
 
     def __init__(
-        self, directory: Path, schema: Schema, lengths: Sequence[int], *, kept: bool, lock: int
+        self,
+        directory: Path,
+        schema: Schema,
+        lengths: Sequence[int],
+        *,
+        scratch: Path,
+        lock: int | None = None,
     ) -> None:
         encoder = Encoder(schema)
         fast = _kernels.compiled(sum(lengths) * len(schema.names))
+        room = Scratch(scratch)
         blocks = []
         for number, rows in enumerate(lengths):
             target, *codes = _mapped(_block_file(directory, number), encoder, rows)
-            blocks.append(Block(schema, codes, target, fast=fast, room=Scratch(directory)))
+            blocks.append(Block(schema, codes, target, fast=fast, allocate=room))
         super().__init__(schema, blocks)
-        self._end = finalize(self, _remove, directory, lock, kept)
+        self._end = None if lock is None else finalize(self, _remove, directory, lock, os.getpid())
 
     def close(self) -> None:
         """See :class:`~privet.engines.engine.Blocks`. Removes the files, unless they are kept."""
         super().close()
-        self._end()
+        if self._end is not None:
+            self._end()
 
 
 class Scratch:
@@ -88,49 +111,100 @@ class Scratch:
     def __call__(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """Return an array of this shape."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        if size < 2**16:
+        if size < _SMALL:
             return np.empty(shape, dtype)
         try:
             with tempfile.TemporaryFile(dir=self._directory) as file:
-                if hasattr(os, "posix_fallocate"):  # else a full disk would kill who writes
-                    os.posix_fallocate(file.fileno(), 0, size)
-                else:
-                    file.truncate(size)
+                _allocate(file.fileno(), size)
                 return np.frombuffer(mmap.mmap(file.fileno(), size), dtype).reshape(shape)
         except OSError as error:
-            failed = _disk_error(error, self._directory)
-        raise failed
+            why = "there is too little disk space" if _is_full(error) else "no file can be made"
+        raise EngineError(
+            f"{why} in {self._directory} for what is worked out about the rows, so that the fit "
+            "had to stop; what its ledger reserved stays reserved. Choose another directory"
+        )
 
 
-def encode_stream(
-    stream: Stream, directory: str | Path | None = None, *, keep: bool = False
-) -> BlockEngine:
+def _allocate(file: int, size: int) -> None:
+    """Make a file so large, with room on the disk for all of it."""
+    if hasattr(os, "posix_fallocate"):  # else a full disk would kill who writes
+        try:
+            os.posix_fallocate(file, 0, size)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                raise
+        else:
+            return
+    os.ftruncate(file, size)
+
+
+def encode_stream(stream: Stream, directory: str | Path | None = None) -> BlockEngine:
     """Encode rows batch by batch into files, and return an engine for them.
+
+    The files are removed when the engine is closed, or nobody has it any more.
 
     Parameters
     ----------
     stream : Stream
     directory : path, optional
-        Where the files are: in a new directory below this one, which is removed at the end; the
-        system's place for temporary files if None.
-    keep : bool, default=False
-        Whether the files stay: then ``directory`` is theirs, and must not be there yet.
+        Where the files are: in a new directory below this one; the system's place for temporary
+        files if None.
     """
-    place = _make_directory(directory, keep=keep)
-    lock = _hold(place)
-    try:
-        lengths = _write(stream, place, keep=keep)
-        return BlockEngine(StoredBlocks(place, stream.schema, lengths, kept=keep, lock=lock))
-    except OSError as error:
-        failed: PrivetError = _disk_error(error, place)
-    except BaseException:
-        _remove(place, lock, kept=False)
-        raise
-    _remove(place, lock, kept=False)
-    raise failed
+    parent = Path(tempfile.gettempdir() if directory is None else directory)
+    if not parent.is_dir():
+        raise DataError(f"there is no directory {parent} for the blocks of rows")
+    with _new_directory(parent) as (place, lock):
+        lengths, _ = _write(stream, place)
+        _check_scratch(stream.schema, sum(lengths), place)
+        return BlockEngine(StoredBlocks(place, stream.schema, lengths, scratch=place, lock=lock))
 
 
-def open_blocks(directory: str | Path, schema: Schema | None = None) -> BlockEngine:
+def keep_blocks(stream: Stream, directory: str | Path) -> None:
+    """Encode rows batch by batch into files that stay, for :func:`open_blocks`.
+
+    Parameters
+    ----------
+    stream : Stream
+    directory : path
+        The directory that is made of them. It must not be there yet.
+    """
+    kept = Path(os.path.abspath(directory))  # noqa: PTH100  # links stay what they are
+    taken = DataError(f"{kept} is there already: choose another directory")
+    if os.path.lexists(kept):
+        raise taken
+    if not kept.parent.is_dir():
+        raise DataError(f"there is no directory {kept.parent}")
+    with _new_directory(kept.parent) as (place, lock):
+        lengths, sums = _write(stream, place)
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "byte_order": sys.byteorder,
+            "schema": stream.schema.to_dict(),
+            "rows": lengths,
+            "checksums": sums,
+        }
+        if os.path.lexists(kept):
+            raise taken
+        place.rename(kept)
+        try:
+            with open(kept / HEADER, "xb", opener=_owner_only) as file:
+                file.write(json.dumps(header).encode())
+            (kept / _LOCK).unlink()
+        except BaseException:
+            kept.rename(place)  # which is removed
+            raise
+        _let_go(lock)
+
+
+def holds_blocks(directory: str | Path) -> bool:
+    """Tell whether a directory is one that :func:`keep_blocks` has made."""
+    return os.path.isfile(Path(directory) / HEADER)  # noqa: PTH113  # which never raises
+
+
+def open_blocks(
+    directory: str | Path, schema: Schema | None = None, *, scratch: str | Path | None = None
+) -> BlockEngine:
     """Return an engine for blocks that were kept.
 
     Parameters
@@ -138,6 +212,8 @@ def open_blocks(directory: str | Path, schema: Schema | None = None) -> BlockEng
     directory : path
     schema : Schema, optional
         If given, the blocks must have been made with it.
+    scratch : path, optional
+        Where files without a name are put; the same directory if None.
 
     Raises
     ------
@@ -147,38 +223,78 @@ def open_blocks(directory: str | Path, schema: Schema | None = None) -> BlockEng
         If they were made with another schema.
     """
     place = Path(directory)
-    try:
-        found = json.loads((place / "blocks.json").read_text(encoding="utf-8"))
-        version, lengths, sums = found["version"], found["rows"], found["checksums"]
-        made_with = Schema.from_dict(found["schema"])
-    except SchemaError:
-        raise
-    except Exception:
-        raise DataError(
-            f"{place} holds no blocks of rows, or they were not finished: make them anew with "
-            "'privet encode'"
-        ) from None
-    if version != VERSION:
-        raise DataError(f"the blocks in {place} are of another version: make them anew")
+    made_with, lengths, sums = _read_header(place)
     if schema is not None and schema != made_with:
         raise SchemaError(f"the blocks in {place} were made with another schema: make them anew")
     encoder = Encoder(made_with)
     for number, (rows, checksum) in enumerate(zip(lengths, sums, strict=True)):
-        file = _block_file(place, number)
-        if not file.is_file() or file.stat().st_size != _file_size(encoder, rows):
+        if not _is_sound(_block_file(place, number), encoder, rows, checksum):
             raise DataError(f"a block in {place} is missing or damaged: make them anew")
-        if _checksum(_mapped(file, encoder, rows)) != checksum:
-            raise DataError(f"a block in {place} is damaged: make them anew")
-    return BlockEngine(StoredBlocks(place, made_with, lengths, kept=True, lock=-1))
+    room = place if scratch is None else Path(scratch)
+    if not room.is_dir() or not os.access(room, os.W_OK | os.X_OK):
+        raise DataError(f"no files can be made in {room}: choose another directory for blocks")
+    _check_scratch(made_with, sum(lengths), room)
+    return BlockEngine(StoredBlocks(place, made_with, lengths, scratch=room))
 
 
-def _write(stream: Stream, place: Path, *, keep: bool) -> list[int]:
-    """Write all rows of a stream; return the number of rows of every block."""
+def _read_header(place: Path) -> tuple[Schema, list[int], list[int]]:
+    """Return the schema of kept blocks, their lengths and their checksums."""
+    written = (VERSION, sys.byteorder)
+    ours = other_version = False
+    try:
+        with (place / HEADER).open("rb") as file:
+            text = file.read(_LONGEST_HEADER)
+        found = json.loads(text.decode("utf-8"))
+        ours = found["format"] == FORMAT
+        other_version = ours and (found["version"], found["byte_order"]) != written
+        if ours and not other_version:
+            lengths, sums = found["rows"], found["checksums"]
+            ours = all(type(count) is int and count >= 0 for count in [*lengths, *sums])
+            ours = ours and 0 < len(lengths) == len(sums) and sum(lengths) < 2**62
+            made_with = Schema.from_dict(found["schema"])
+    except Exception:  # whatever is wrong with a file that could come from anybody
+        ours = False
+    if other_version:
+        raise DataError(
+            f"the blocks in {place} are of another version, or from another kind of machine: "
+            "make them anew"
+        )
+    if not ours:
+        raise DataError(
+            f"{place} holds no blocks of rows, or they are damaged: make them anew with "
+            "'privet encode'"
+        )
+    return made_with, lengths, sums
+
+
+def _is_sound(file: Path, encoder: Encoder, rows: int, checksum: int) -> bool:
+    """Tell whether a block is as it was written, and no code in it is beyond its list."""
+    try:
+        if not file.is_file() or file.stat().st_size != _file_size(encoder, rows):
+            return False
+        target, *codes = arrays = _mapped(file, encoder, rows)
+    except (OSError, ValueError):
+        return False
+    if _checksum(arrays) != checksum:
+        return False
+    if any(mine.max(initial=0) >= size for mine, size in zip(codes, encoder.sizes, strict=True)):
+        return False
+    if encoder.schema.classes is not None:
+        return bool(target.max(initial=0) <= len(encoder.schema.classes))
+    return bool((np.isnan(target) | ((target >= 0) & (target <= 1))).all())
+
+
+def _check_scratch(schema: Schema, rows: int, place: Path) -> None:
+    """Raise before anything is spent if there is no room for what a fit surely works out."""
+    if rows * len(schema.names) >= _SMALL and _free(place) < rows * (len(schema.names) + 8):
+        raise _disk_error(OSError(errno.ENOSPC, ""), place)
+
+
+def _write(stream: Stream, place: Path) -> tuple[list[int], list[int]]:
+    """Write all rows of a stream; return the number of rows and the checksum of every block."""
     encoder = Encoder(stream.schema)
-    if stream.rows is not None:
-        needed = stream.rows * encoder.row_bytes + 2**20
-        if shutil.disk_usage(place).free < needed:
-            raise _disk_error(OSError(errno.ENOSPC, ""), place)
+    if stream.rows is not None and _free(place) < stream.rows * encoder.row_bytes + 2**20:
+        raise _disk_error(OSError(errno.ENOSPC, ""), place)
     lengths: list[int] = []
     sums: list[int] = []
     codes, target = encoder.empty(BLOCK_ROWS)
@@ -186,7 +302,7 @@ def _write(stream: Stream, place: Path, *, keep: bool) -> list[int]:
 
     def flush() -> None:
         arrays = [target[:filled], *(mine[:filled] for mine in codes)]
-        with open(_block_file(place, len(lengths)), "wb", opener=_owner_only) as file:
+        with open(_block_file(place, len(lengths)), "xb", opener=_owner_only) as file:
             for array in arrays:
                 file.write(array.tobytes())
                 file.write(bytes(-array.nbytes % _ALIGN))
@@ -210,16 +326,7 @@ def _write(stream: Stream, place: Path, *, keep: bool) -> list[int]:
                 filled = 0
     if filled or not lengths:
         flush()
-    header = {
-        "version": VERSION,
-        "kept": keep,
-        "schema": stream.schema.to_dict(),
-        "rows": lengths,
-        "checksums": sums,
-    }
-    with open(place / "blocks.json", "wb", opener=_owner_only) as file:
-        file.write(json.dumps(header).encode())
-    return lengths
+    return lengths, sums
 
 
 def _mapped(file: Path, encoder: Encoder, rows: int) -> list[NDArray[Any]]:
@@ -256,48 +363,66 @@ def _owner_only(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
-def _make_directory(directory: str | Path | None, *, keep: bool) -> Path:
-    """Return a new directory that only its owner can look into."""
-    if keep:
-        assert directory is not None
-        place = Path(directory)
-        try:
-            place.mkdir(mode=0o700)
-        except FileExistsError:
-            raise DataError(f"{place} is there already: choose another directory") from None
-        except OSError:
-            raise DataError(f"cannot make the directory {place}") from None
-        return place
-    parent = Path(tempfile.gettempdir() if directory is None else directory)
-    if not parent.is_dir():
-        raise DataError(f"there is no directory {parent} for the blocks of rows")
+@contextmanager
+def _new_directory(parent: Path) -> Iterator[tuple[Path, int]]:
+    """Make a directory that only its owner can look into, and lock it; remove it on an error.
+
+    It gets the name of a directory of blocks when it is locked, so that nobody can find it without
+    its owner in between. What others have left behind in the same place is removed first.
+    """
     for left in leftovers(parent):
         shutil.rmtree(left, ignore_errors=True)
     try:
-        return Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        made = Path(tempfile.mkdtemp(prefix=f"new-{PREFIX}", dir=parent))
     except OSError:
         raise DataError(f"cannot make a directory for the blocks of rows in {parent}") from None
+    place = parent / made.name.removeprefix("new-")
+    lock, owner = -1, os.getpid()
+    try:
+        lock = _hold(made, create=True)
+        made.rename(place)
+        yield place, lock
+    except OSError as error:
+        failed = _disk_error(error, place)
+    except BaseException:
+        _remove(made, -1, owner)
+        _remove(place, lock, owner)
+        raise
+    else:
+        return
+    _remove(made, -1, owner)
+    _remove(place, lock, owner)
+    raise failed
 
 
 def leftovers(parent: Path) -> Iterator[Path]:
-    """Yield directories of blocks in a place that belong to nobody any more."""
+    """Yield directories of blocks in a place that belong to nobody any more.
+
+    Only this user's own, and none that are kept.
+    """
     for left in parent.glob(f"{PREFIX}*"):
-        if left.is_symlink() or not (left / "lock").is_file():
-            continue  # of somebody else, or so new that its owner is about to lock it
-        lock = _hold(left)
+        try:
+            found = left.lstat()
+            ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        except (OSError, AttributeError):  # gone meanwhile; or on Windows, which has no users
+            continue
+        if not ours or os.path.lexists(left / HEADER):
+            continue
+        lock = _hold(left, create=False)
         if lock >= 0:
             yield left
-            os.close(lock)
+            _let_go(lock)
 
 
-def _hold(place: Path) -> int:
-    """Take the lock of a directory; -1 if somebody else has it."""
+def _hold(place: Path, *, create: bool) -> int:
+    """Take the lock of a directory; -1 if somebody else has it, or there is none."""
     try:
         import fcntl
     except ImportError:  # not on Windows, where leftovers stay until somebody removes them
         return -1
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(place / _LOCK, flags | (os.O_CREAT if create else 0), 0o600)
     except OSError:
         return -1
     try:
@@ -308,17 +433,30 @@ def _hold(place: Path) -> int:
     return lock
 
 
-def _remove(place: Path, lock: int, kept: bool) -> None:
-    if not kept:
-        shutil.rmtree(place, ignore_errors=True)
+def _let_go(lock: int) -> None:
     if lock >= 0:
         os.close(lock)
 
 
+def _remove(place: Path, lock: int, owner: int) -> None:
+    """Remove a directory, unless this is a child of the process that made it."""
+    if os.getpid() == owner:
+        shutil.rmtree(place, ignore_errors=True)
+        _let_go(lock)
+
+
+def _free(place: Path) -> int:
+    return shutil.disk_usage(place).free
+
+
+def _is_full(error: OSError) -> bool:
+    return error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+
 def _disk_error(error: OSError, place: Path) -> DataError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if _is_full(error):
         return DataError(
             f"there is too little disk space in {place.parent} for the blocks of rows: choose "
-            "another directory. Nothing is left of them there"
+            "another directory. Nothing was asked of the rows, and nothing was spent"
         )
     return DataError(f"the blocks of rows in {place.parent} could not be written or read")

@@ -1,4 +1,4 @@
-"""What all estimators share: reading input, paying, and the card. The algorithms are elsewhere."""
+"""What all estimators share: reading input, paying, and the privacy card."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from privet.model import Model, PrivacyCard, class_array
 from privet.outputs import OutputFile
 from privet.privacy import Budget, Ledger, LedgerStore, Reservation
 from privet.privacy.budget import Amount
-from privet.reading import Column, Columns, Numbers, column_of, is_stream
+from privet.reading import Column, Columns, Numbers, Source, column_of, is_stream
 from privet.schema import Schema
 from privet.tables import PrivateTable, Table
 from privet.tree import Tree
@@ -52,11 +52,11 @@ class PrivateEstimator(BaseEstimator):
     docstring stand for texts that all share (``_texts.py``).
     """
 
-    #: What model files call it; the name with which it is registered, if it says nothing else.
+    #: What model files call it; by default the name with which it is registered.
     learner: ClassVar[str]
     #: What its own parameters may be.
     _parameters: ClassVar[Mapping[str, Parameter]] = {}
-    #: With less epsilon no answer is better than a guess, and rounding would count.
+    #: A smaller epsilon is refused: answers would be guesses, and rounding would matter.
     _least_epsilon: ClassVar[float] = 0.0
     #: The questions that its learner asks, whatever its parameters: methods of
     #: :class:`~privet.tables.Table` and :class:`~privet.tables.Cells`. If a table cannot answer
@@ -111,7 +111,7 @@ class PrivateEstimator(BaseEstimator):
         return getattr(self, "n_rows", None) is not None
 
     def _not_covered(self) -> str | None:
-        """Return the option for whose answers no budget pays, if one is chosen."""
+        """Return the chosen option that no budget pays for, if there is one."""
         return None
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -119,10 +119,11 @@ class PrivateEstimator(BaseEstimator):
 
         Parameters
         ----------
-        X : table, array, path, stream, PrivateTable or FederatedTable
-            The features: a pandas, polars or pyarrow table, or an array; the path of a Parquet
-            file, of a folder of them or a pattern, or a stream of rows, which need not fit into
-            memory (:meth:`PrivateTable.from_parquet`, :meth:`PrivateTable.from_batches`). Columns
+        X : table, array, path, stream, Source, PrivateTable or FederatedTable
+            The features: a pandas, polars or pyarrow table, or an array; or rows that need not fit
+            into memory: the path of a Parquet or CSV file, of a folder of them, a pattern, blocks
+            that ``privet encode`` has kept, or a stream such as a DuckDB relation. A
+            :class:`~privet.reading.Source` says in addition where their blocks are put. Columns
             are found by name; those of an array are taken in the schema's order. A
             :class:`~privet.PrivateTable` has its own schema, target, noise and ledger: the fit
             draws ``epsilon`` from its budget, and fits add up. So has every party of a
@@ -184,7 +185,7 @@ class PrivateEstimator(BaseEstimator):
         return self
 
     def _open(self, X: Any, y: Any) -> _Rows | Table:
-        """Return what is learnt from: rows, or a table that somebody else opened."""
+        """Return what to learn from: rows, or a table that somebody else opened."""
         if isinstance(X, PrivateTable | FederatedTable):
             if y is not None:
                 raise DataError("a table has its own target: fit it without y")
@@ -207,8 +208,10 @@ class PrivateEstimator(BaseEstimator):
                 "parties are asked through a table of all of them: fit(FederatedTable([...]))"
             )
         store = open_store(self.ledger)
+        if isinstance(X, Source):
+            return self._open_source(X, y, store)
         if isinstance(X, str | Path) or is_stream(X):
-            return self._open_stream(X, y, store)
+            return self._open_source(Source(X), y, store)
         columns = Columns.of(X, self.schema)
         target = self._target(columns, y)
         schema = self._schema(columns, target)
@@ -216,8 +219,8 @@ class PrivateEstimator(BaseEstimator):
         names = columns.names if columns.named else None
         return _Rows(columns, target, schema, names, self.random_state, store, purpose)
 
-    def _open_stream(self, X: Any, y: Any, store: LedgerStore | None) -> _Rows:
-        """Return rows that need not fit into memory: Parquet files, or a stream."""
+    def _open_source(self, X: Source, y: Any, store: LedgerStore | None) -> _Rows:
+        """Return rows that need not fit into memory: in files, or a stream."""
         if y is not None:
             raise DataError("files and streams have their target as a column: fit them without y")
         if self.schema is None:
@@ -226,7 +229,7 @@ class PrivateEstimator(BaseEstimator):
             )
         purpose = f"{type(self).__name__} on {self.schema.target!r}"
         names = self.schema.names
-        return _Stream(X, None, self.schema, names, self.random_state, store, purpose)
+        return _LargeRows(X, None, self.schema, names, self.random_state, store, purpose)
 
     def _asks(self, **options: Any) -> tuple[str, ...]:
         """Return the questions that this fit surely asks, by their names."""
@@ -360,13 +363,13 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
     _of_classes: ClassVar[bool] = False
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Return the number that is expected of every row, within the schema's bounds."""
+        """Return the predicted number of every row, within the schema's bounds."""
         check_is_fitted(self)
         return self.predictor_.predict_value(self._check_columns(X))[:, 0]
 
 
 class SingleTree:
-    """What estimators have that end in one tree."""
+    """What all estimators have whose model is one tree."""
 
     predictor_: Tree | Ensemble
 
@@ -379,7 +382,7 @@ class SingleTree:
 
 
 class PrivateTreeEstimator(SingleTree, PrivateClassifier):
-    """Base of the classifiers that end in one tree."""
+    """Base of the classifiers whose model is one tree."""
 
 
 @dataclass
@@ -400,12 +403,16 @@ class _Rows:
         del asks  # one table answers everything
         table = self.table(budget)
         if self.store is not None:
-            self._reservation = self.store.reserve(
-                budget,
-                self.purpose,
-                columns=[*self.schema.names, self.schema.target],
-                table=self.schema.table,
-            )
+            try:
+                self._reservation = self.store.reserve(
+                    budget,
+                    self.purpose,
+                    columns=[*self.schema.names, self.schema.target],
+                    table=self.schema.table,
+                )
+            except BaseException:
+                table.close()
+                raise
         return table
 
     def table(self, budget: Budget) -> PrivateTable:
@@ -415,7 +422,7 @@ class _Rows:
         )
 
     def settle(self, ledger: Ledger) -> None:
-        """Write down what was spent; a model that is paid for must not be lost if that fails."""
+        """Write down what was spent; if that fails, the model, which is paid for, is kept."""
         if self._reservation is None:
             return
         try:
@@ -429,14 +436,14 @@ class _Rows:
             )
 
 
-class _Stream(_Rows):
-    """Rows that come in batches: a path of Parquet files, or a stream."""
+class _LargeRows(_Rows):
+    """Rows that need not fit into memory."""
 
     def table(self, budget: Budget) -> PrivateTable:
         """See :class:`_Rows`."""
-        files = isinstance(self.source, str | Path)
-        make = PrivateTable.from_parquet if files else PrivateTable.from_batches
-        return make(self.source, self.schema, budget, random_state=self.random_state)
+        return PrivateTable.from_source(
+            self.source, self.schema, budget, random_state=self.random_state
+        )
 
 
 def _estimators() -> Iterator[type[PrivateEstimator]]:

@@ -61,7 +61,7 @@ def _worst_flip(candidates: int) -> float:
 
 
 def exponential_tail(candidates: int, loss: Any) -> Any:
-    """Return the largest probability that the exponential mechanism loses at least so much.
+    """Return the largest probability that the exponential mechanism loses at least this much.
 
     ``loss`` is counted in ``spread / epsilon``. Attained.
     """
@@ -71,7 +71,7 @@ def exponential_tail(candidates: int, loss: Any) -> Any:
 
 
 def flip_tail(candidates: int, loss: Any) -> Any:
-    """Return the largest probability that permute-and-flip loses at least so much.
+    """Return the largest probability that permute-and-flip loses at least this much.
 
     ``loss`` is counted in ``spread / epsilon``. Attained, and never above
     :func:`exponential_tail`.
@@ -159,7 +159,7 @@ def label_loss(
     parties : int, default=1
         With ``"counts"``: how many parties add noise of their own.
     gap : float, default=0
-        With two classes: the majority is known to lead by so many rows.
+        With two classes: the majority is known to lead by this many rows.
 
     Returns
     -------

@@ -9,19 +9,21 @@ from privet.reading.columns import (
     feature_matrix,
 )
 from privet.reading.files import read_table
-from privet.reading.streams import ParquetFiles, Stream, is_stream, parquet_files, stream_of
+from privet.reading.sources import ParquetFiles, Source, data_files
+from privet.reading.streams import Stream, is_stream, stream_of
 
 __all__ = [
     "Column",
     "Columns",
     "Numbers",
     "ParquetFiles",
+    "Source",
     "Stream",
     "check_types",
     "column_of",
+    "data_files",
     "feature_matrix",
     "is_stream",
-    "parquet_files",
     "read_table",
     "stream_of",
 ]

@@ -574,10 +574,10 @@ class Columns:
             )
         return Columns(schema.names, self._rows, self._source, schema.dates)
 
-    def types(self) -> dict[str, str]:
-        """Return what every column declares to hold: no value is looked at."""
+    def types(self, names: Sequence[str]) -> dict[str, str]:
+        """Return what columns declare to hold: no value is looked at."""
         none = self.without_rows()
-        found = {name: none.column(name) for name in self.names}
+        found = {name: none.column(name) for name in names}
         return {name: f"{type(column).__name__} {column.holds}" for name, column in found.items()}
 
     def without_rows(self) -> Columns:

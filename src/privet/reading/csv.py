@@ -52,7 +52,7 @@ _LF, _CR, _QUOTE = b'\n\r"'
 _BLOCK = 1 << 23
 #: A longer record is not well-formed, and no quote is followed further than this.
 MAX_RECORD = 1 << 28
-#: The first line with the names of columns has at most so many bytes.
+#: The first line with the names of columns has at most this many bytes.
 MAX_HEADER = 1 << 24
 #: What a packed file may unpack to: a small file must not fill the memory.
 MAX_UNPACKED = 1 << 33
@@ -149,6 +149,8 @@ class CsvFile:
     def __init__(self, path: Path, dialect: Dialect) -> None:
         self.path = path
         self.dialect = dialect
+        #: Which part of the file was read so far, between 0 and 1.
+        self.part_read = 0.0
         with _opened(path) as file:
             self.names, self._header_bytes = self._read_header(file)
 
@@ -186,6 +188,7 @@ class CsvFile:
     def blocks(self, columns: Sequence[str], numeric: Collection[str]) -> Iterator[pa.Table]:
         """Yield the records as tables: numeric columns as 64-bit floats, others as text."""
         block = _Block(self.names, tuple(columns), frozenset(numeric), self.dialect)
+        size = max(self.path.stat().st_size, 1)
         with _opened(self.path) as file:
             _fill(file, self._header_bytes)
             source = _Source(file)
@@ -195,6 +198,7 @@ class CsvFile:
                 if not used:  # a record that is longer than the window, if it is one
                     window = source.first_record(self.dialect.separator, len(self.names))
                     table, used = block.read(window, final=True)
+                self.part_read = min(file.tell() / size, 1.0)
                 if table is not None:
                     yield table
                 source.skip(used)
@@ -256,7 +260,7 @@ class _Source:
         return self._bytes(line)
 
     def _find(self, mark: bytes, place: int, most: float = math.inf) -> int:
-        """Return where a mark is from some place on, at most so far away; -1 if it is not."""
+        """Return where a mark is found after some place, within a limit; -1 if it is not."""
         while (found := self._held.find(mark, self._start + place)) < 0:
             place = self.left
             if self._final or place > most:
@@ -553,7 +557,8 @@ class _Unpacked:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = gzip.GzipFile(path)
+        self._raw = path.open("rb")
+        self._file = gzip.GzipFile(fileobj=self._raw)
         self._left = MAX_UNPACKED
 
     def read(self, size: int) -> bytes:
@@ -569,11 +574,16 @@ class _Unpacked:
             )
         return found
 
+    def tell(self) -> int:
+        """Return how many bytes of the packed file were read."""
+        return self._raw.tell()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+        self._raw.close()
 
 
 def _opened(path: Path) -> IO[bytes] | _Unpacked:
@@ -581,7 +591,7 @@ def _opened(path: Path) -> IO[bytes] | _Unpacked:
 
 
 def _fill(file: IO[bytes] | _Unpacked, size: int) -> bytes:
-    """Return so many bytes, or all that are left."""
+    """Return ``size`` bytes, or all that are left."""
     found = file.read(size)
     parts, missing = [found], size - len(found)
     while found and missing:

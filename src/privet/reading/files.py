@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from math import isnan
 from pathlib import Path
 
@@ -22,6 +21,8 @@ from privet.reading.values import days, number_of_text
 from privet.schema import LONGEST_TEXT, Schema
 from privet.visible import quoted
 
+#: How the names of files end that can be read.
+ENDINGS = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")
 #: Separators that a hint may name.
 _SEPARATORS = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'"}
 #: No category has more bytes.
@@ -69,37 +70,76 @@ def read_table(
     columns = None
     if schema is not None:
         columns = [*schema.names, schema.target] if target else list(schema.names)
-    kind = path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]
-    ending = "".join(kind).lower()
-    if ending == ".parquet":
+    if ending_of(path) == ".parquet":
         if (separator, encoding, decimal) != (None, "utf-8", "."):
             raise DataError("separator, encoding and decimal are for CSV files, not for Parquet")
         return _read_parquet(path, columns)
-    if ending not in (".csv", ".tsv", ".csv.gz", ".tsv.gz"):
+    dialect = dialect_of(path, separator, encoding, decimal)
+    try:
+        file = CsvTable(path, dialect, columns, schema)
+        table = pa.concat_tables([file.empty(), *file.blocks()])
+    except OSError:
+        raise DataError(f"cannot read {path}") from None
+    return _with_types(table, dialect.decimal) if schema is None else table
+
+
+def ending_of(path: Path) -> str:
+    """Return how a file's name ends, which says what it is; raise if it says nothing."""
+    kind = path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]
+    ending = "".join(kind).lower()
+    if ending not in ENDINGS:
         raise DataError(
             f"cannot tell what {path} is: name it .csv, .tsv, .csv.gz, .tsv.gz or .parquet"
         )
-    usual = "\t" if ending.startswith(".tsv") else ","
-    dialect = Dialect(usual if separator is None else separator, encoding, decimal)
-    try:
-        return _read_csv(path, dialect, columns, schema)
-    except OSError:
-        raise DataError(f"cannot read {path}") from None
+    return ending
 
 
-def _read_csv(
-    path: Path, dialect: Dialect, columns: list[str] | None, schema: Schema | None
-) -> pa.Table:
-    file = CsvFile(path, dialect)
-    check_names(path, file.names, columns, dialect)
-    chosen = list(file.names) if columns is None else columns
-    numeric = [] if schema is None else [name for name in chosen if schema.of_numbers(name)]
-    types = {name: pa.float64() if name in numeric else pa.string() for name in chosen}
-    empty = pa.schema(list(types.items())).empty_table()
-    dates = [] if schema is None else sorted(schema.dates)
-    blocks = (_without_long(block) for block in file.blocks(chosen, numeric))
-    table = pa.concat_tables([_with_dates(block, dates) for block in chain([empty], blocks)])
-    return _with_types(table, dialect.decimal) if schema is None else table
+def dialect_of(path: Path, separator: str | None, encoding: str, decimal: str) -> Dialect:
+    """Return how a CSV file is written; its name says what usually stands between fields."""
+    usual = "\t" if ending_of(path).startswith(".tsv") else ","
+    return Dialect(usual if separator is None else separator, encoding, decimal)
+
+
+class CsvTable:
+    """A CSV file whose columns are read by a schema, block by block.
+
+    Parameters
+    ----------
+    path : Path
+    dialect : Dialect
+    columns : list of str or None
+        The columns to read; None: all.
+    schema : Schema or None
+        None: all are read as text.
+    """
+
+    def __init__(
+        self, path: Path, dialect: Dialect, columns: list[str] | None, schema: Schema | None
+    ) -> None:
+        self._file = CsvFile(path, dialect)
+        check_names(path, self._file.names, columns, dialect)
+        self._chosen = list(self._file.names) if columns is None else columns
+        self._numeric = [
+            name for name in self._chosen if schema is not None and schema.of_numbers(name)
+        ]
+        self._dates = [] if schema is None else sorted(schema.dates)
+
+    @property
+    def part_read(self) -> float:
+        """Which part of the file was read so far, between 0 and 1."""
+        return self._file.part_read
+
+    def empty(self) -> pa.Table:
+        """Return a table with the types of the blocks, and no rows."""
+        types = [
+            (name, pa.float64() if name in self._numeric else pa.string()) for name in self._chosen
+        ]
+        return _with_dates(pa.schema(types).empty_table(), self._dates)
+
+    def blocks(self) -> Iterator[pa.Table]:
+        """Yield the records."""
+        for block in self._file.blocks(self._chosen, self._numeric):
+            yield _with_dates(_without_long(block), self._dates)
 
 
 def _with_dates(table: pa.Table, names: Sequence[str]) -> pa.Table:

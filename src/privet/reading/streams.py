@@ -1,4 +1,4 @@
-"""Tables that come in batches: files larger than memory, folders of them, and Arrow streams.
+"""Tables that come in batches: Arrow streams, and whatever else gives rows bit by bit.
 
 Every batch is read by the same rules as a whole table (:mod:`privet.reading.columns`), so that what
 is read does not depend on where one batch ends and the next one begins.
@@ -6,26 +6,26 @@ is read does not depend on where one batch ends and the next one begins.
 
 from __future__ import annotations
 
-import glob
-import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import narwhals as nw
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from privet.errors import DataError
 from privet.reading.columns import Columns, check_types
 from privet.reading.files import check_names
 from privet.schema import Schema
-from privet.visible import quoted
 
 T = TypeVar("T")
 
-#: Rows of a batch of a Parquet file: enough that its columns cost more than asking for them.
+#: Rows that are read together: enough that their columns cost more than asking for them.
 BATCH_ROWS = 2**16
+
+#: By which methods others give a pyarrow reader: pyarrow's scanners, DuckDB, cursors of ADBC.
+_READERS = ("to_reader", "to_arrow_reader", "fetch_record_batch")
+_END = object()
 
 
 class Stream:
@@ -34,7 +34,8 @@ class Stream:
     Parameters
     ----------
     batches : iterable of tables
-        All with the same columns.
+        All with the same columns. What knows its types before its first row begins with a table
+        without rows, so that what is refused does not depend on whether there are rows.
     schema : Schema
     rows : int or None
         How many rows there will be, if that is known.
@@ -46,30 +47,30 @@ class Stream:
         self._batches = batches
 
     def __iter__(self) -> Iterator[Columns]:
-        """Yield the batches; each has the target among its columns.
+        """Yield the batches, none of them large; each has the target among its columns.
 
         What goes wrong on the way is a :class:`~privet.errors.DataError`: the text of another
         library could be about the rows.
         """
         types = None
+        wanted = (*self.schema.names, self.schema.target)
         batches = iter(self._batches)
-        while (batch := _next(batches)) is not None:
-            columns = Columns.of(_plain(batch), self.schema)
-            target = columns.target(self.schema)
-            here = columns.types()
-            if types is None:
-                types = here
-                check_types(columns, target, self.schema)
-            elif here != types:
-                raise DataError("the batches of the stream have columns of different types")
-            yield columns
+        while (batch := _next(batches)) is not _END:
+            for piece in _pieces(batch):
+                columns = Columns.of(piece, self.schema)
+                target = columns.target(self.schema)
+                here = columns.types(wanted)
+                if types is None:
+                    types = here
+                    check_types(columns, target, self.schema)
+                elif here != types:
+                    raise DataError("the batches of the stream have columns of different types")
+                yield columns
 
 
 def _next(batches: Iterator[Any]) -> Any:
     try:
-        return next(batches)
-    except StopIteration:
-        return None
+        return next(batches, _END)
     except DataError:
         raise
     except Exception:
@@ -80,8 +81,16 @@ def _next(batches: Iterator[Any]) -> Any:
     raise broken
 
 
-def _plain(batch: Any) -> Any:
-    return pa.table(batch) if isinstance(batch, pa.RecordBatch) else batch
+def _pieces(batch: Any) -> Iterator[Any]:
+    """Yield a batch in pieces that are not too large; at least one."""
+    if isinstance(batch, pa.RecordBatch):
+        batch = pa.table(batch)
+    frame = nw.from_native(batch, pass_through=True)
+    if not isinstance(frame, nw.DataFrame) or len(frame) <= BATCH_ROWS:
+        yield batch
+        return
+    for start in range(0, len(frame), BATCH_ROWS):
+        yield frame[start : start + BATCH_ROWS].to_native()
 
 
 def stream_of(source: Any, schema: Schema) -> Stream:
@@ -89,31 +98,54 @@ def stream_of(source: Any, schema: Schema) -> Stream:
 
     Parameters
     ----------
-    source : Arrow stream, or iterable of tables
+    source : Arrow stream, table, or iterable of tables
         A pyarrow reader, dataset or scanner; a DuckDB relation; a polars LazyFrame; a cursor of
         ADBC; whatever has ``__arrow_c_stream__``; or an iterable of record batches or dataframes.
     schema : Schema
     """
     wanted = [*schema.names, schema.target]
+    if isinstance(source, pa.RecordBatch):
+        source = pa.table(source)
+    frame = None
+    if not isinstance(source, str | bytes | Path):
+        frame = nw.from_native(source, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return Stream([source], schema, len(frame))
     if hasattr(source, "collect_batches"):  # polars
-        return Stream(_opened(lambda: source.select(wanted).collect_batches()), schema)
+        names = _opened(source.collect_schema)
+        check_names("the stream", list(names), wanted)
+        empty = names.to_frame().select(wanted)
+        return Stream(_after(empty, _opened(source.select(wanted).collect_batches)), schema)
     if hasattr(source, "scanner"):  # a pyarrow dataset
         check_names("the dataset", source.schema.names, wanted)
-        return Stream(_opened(lambda: source.scanner(columns=wanted).to_reader()), schema)
-    for name in ("to_reader", "to_arrow_reader", "fetch_record_batch"):
+        return _stream_of_reader(
+            _opened(lambda: source.scanner(columns=wanted, batch_size=BATCH_ROWS).to_reader()),
+            schema,
+        )
+    for name in _READERS:
         if hasattr(source, name):
-            return Stream(_opened(getattr(source, name)), schema)
+            return _stream_of_reader(_opened(getattr(source, name)), schema)
     if isinstance(source, pa.RecordBatchReader):
-        return Stream(source, schema)
+        return _stream_of_reader(source, schema)
     if hasattr(source, "__arrow_c_stream__"):
-        return Stream(_opened(lambda: pa.RecordBatchReader.from_stream(source)), schema)
+        reader = _opened(lambda: pa.RecordBatchReader.from_stream(source))
+        return _stream_of_reader(reader, schema)
     if isinstance(source, str | bytes | Path) or not isinstance(source, Iterable):
         raise DataError(
             "expected a stream of rows: a pyarrow reader or dataset, a DuckDB relation, a polars "
-            "LazyFrame, a cursor of ADBC, or an iterable of tables; for files there is "
-            "from_parquet"
+            "LazyFrame, a cursor of ADBC, or an iterable of tables"
         )
     return Stream(source, schema)
+
+
+def _stream_of_reader(reader: pa.RecordBatchReader, schema: Schema) -> Stream:
+    check_names("the stream", reader.schema.names, [*schema.names, schema.target])
+    return Stream(_after(reader.schema.empty_table(), reader), schema)
+
+
+def _after(empty: Any, batches: Iterable[Any]) -> Iterator[Any]:
+    yield empty
+    yield from batches
 
 
 def _opened(start: Callable[[], T]) -> T:
@@ -124,117 +156,12 @@ def _opened(start: Callable[[], T]) -> T:
     raise broken
 
 
-def parquet_files(path: str | Path) -> list[Path]:
-    """Return the Parquet files that a path names: a file, a folder, or a pattern (``*``).
-
-    A folder's are all files below it that end in ``.parquet``, in the order of their names; hidden
-    ones, and those that begin with an underscore, are left out.
-    """
-    given = str(path)
-    if glob.has_magic(given) and not os.path.exists(given):  # noqa: PTH110  # which never raises
-        found = sorted(map(Path, glob.glob(given, recursive=True)))  # noqa: PTH207
-        what = "no file fits"
-    elif os.path.isdir(given):  # noqa: PTH112
-        root = Path(given)
-        found = sorted(
-            file
-            for file in root.rglob("*.parquet")
-            if not any(part[0] in "._" for part in file.relative_to(root).parts)
-        )
-        what = "there is no Parquet file in"
-    else:
-        found, what = [Path(given)], "there is no file"
-    files = [file for file in found if os.path.isfile(file)]  # noqa: PTH113
-    if not files:
-        raise DataError(f"{what} {given}")
-    return files
-
-
-class ParquetFiles:
-    """Parquet files with the same columns, read batch after batch.
-
-    Parameters
-    ----------
-    files : list of Path
-    schema : Schema
-        Only its columns are read.
-    progress : function, optional
-        Is called with the part of the rows that was read so far, between 0 and 1.
-    """
-
-    def __init__(
-        self,
-        files: list[Path],
-        schema: Schema,
-        progress: Callable[[float], None] | None = None,
-    ) -> None:
-        self._wanted = [*schema.names, schema.target]
-        self._files = files
-        self._progress = progress
-        self._marks = {file: _mark(file) for file in files}
-        self.rows = 0
-        types: list[pa.DataType] | None = None
-        for file in files:
-            found = _open_parquet(file)
-            check_names(file, found.schema_arrow.names, self._wanted)
-            here = [found.schema_arrow.field(name).type for name in self._wanted]
-            if types is None:
-                types = here
-            for name, one, other in zip(self._wanted, types, here, strict=True):
-                if one != other:
-                    raise DataError(
-                        f"the files have different types of the column {quoted(name)}: {one} in "
-                        f"{files[0]}, {other} in {file}"
-                    )
-            self.rows += found.metadata.num_rows
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        done = 0
-        for file in self._files:
-            batches = _open_parquet(file).iter_batches(BATCH_ROWS, columns=self._wanted)
-            while (batch := self._read(file, batches)) is not None:
-                yield batch
-                done += len(batch)
-                if self._progress is not None:
-                    self._progress(min(done / max(self.rows, 1), 1.0))
-            if _mark(file) != self._marks[file]:
-                raise DataError(
-                    f"{file} changed while it was read. Nothing was asked of it, and nothing was "
-                    "spent; start again when it is complete"
-                )
-
-    def _read(self, file: Path, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
-        try:
-            return next(batches, None)
-        except Exception:  # its message may quote the file
-            broken = DataError(f"cannot read {file}: it is damaged, or it changed meanwhile")
-        raise broken
-
-
-def _open_parquet(file: Path) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(file, pre_buffer=False)
-    except Exception:  # its message may quote the file
-        broken = DataError(f"cannot read {file}: it is damaged, or no Parquet file")
-    raise broken
-
-
-def _mark(file: Path) -> tuple[int, ...]:
-    """Return by what a file is known to have stayed as it was."""
-    try:
-        found = file.stat()
-    except OSError:
-        return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
 def is_stream(source: Any) -> bool:
     """Tell whether something gives rows in batches, and is no table in memory."""
-    if isinstance(source, pa.RecordBatchReader):
+    if isinstance(source, pa.RecordBatchReader | Iterator):
         return True
-    if hasattr(source, "collect_batches") or hasattr(source, "scanner"):
-        return True
-    if hasattr(source, "to_arrow_reader") or hasattr(source, "fetch_record_batch"):
-        return True
-    frame = nw.from_native(source, pass_through=True)
-    return isinstance(frame, nw.LazyFrame) and hasattr(source, "__arrow_c_stream__")
+    frame = nw.from_native(source, allow_series=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame | nw.Series):
+        return False
+    known = ("collect_batches", "scanner", *_READERS, "__arrow_c_stream__")
+    return any(hasattr(source, name) for name in known)
