@@ -224,11 +224,9 @@ def open_stored(task: Task) -> Any:
 
 def open_mapped(task: Task) -> Any:
     from privet.engines.stored import encode_stream
-    from privet.reading.streams import ParquetFiles, Stream, parquet_files
+    from privet.reading import Source
 
-    schema = make_schema()
-    files = ParquetFiles(parquet_files(task["folder"]), schema)
-    return encode_stream(Stream(files, schema, files.rows), task["scratch"])
+    return encode_stream(Source(task["folder"]).open(make_schema()), task["scratch"])
 
 
 def open_dask(task: Task) -> Any:
@@ -634,13 +632,11 @@ class Runner:
     def _stored(self, rows: int, folder: str) -> Path:
         if rows not in self._blocks:
             place = self._scratch / f"blocks-{rows}"
-            from privet.engines.stored import encode_stream
-            from privet.reading.streams import ParquetFiles, Stream, parquet_files
+            from privet.engines.stored import keep_blocks
+            from privet.reading import Source
 
             say(f"encoding {rows:.0e} rows")
-            schema = make_schema()
-            files = ParquetFiles(parquet_files(folder), schema)
-            encode_stream(Stream(files, schema, files.rows), place, keep=True).close()
+            keep_blocks(Source(folder).open(make_schema()), place)
             self._blocks = {rows: place}
         return self._blocks[rows]
 
