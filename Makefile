@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test data lint bench docs clean
+.PHONY: demo test engines data lint bench docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/privet demo
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 -m "not data"
+	$(BIN)/python -m pytest -n 2 -m "not data and not engines"
+
+engines: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2 -m engines
 
 data: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m data

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from privet.errors import BudgetExceeded, LedgerFileError
 from privet.privacy import (
-    Asked,
     Budget,
     Cost,
     DiscreteLaplace,
@@ -28,6 +27,7 @@ from privet.privacy import (
     LedgerStore,
     Place,
     Question,
+    QuestionKind,
 )
 
 COLUMNS = ["age", "ill"]
@@ -114,9 +114,9 @@ def make_ledgers(folder: Path) -> list[Path]:
     """Write real ledgers: of both accountants, with settled and unsettled draws, and a long one."""
     count, best = DiscreteLaplace(1, Fraction(1, 9)), Exponential(1, Fraction(1, 9))
     entries = [
-        Entry(Question(Asked.ROW_COUNT), Place(), 1, count.facts, count.cost),
-        Entry(Question(Asked.SPLIT, "gini"), Place(1, 3), 3, best.facts, best.cost),
-        Entry(Question(Asked.QUANTILES, feature="age"), Place(), 1, best.facts, best.cost),
+        Entry(Question(QuestionKind.ROW_COUNT), Place(), 1, count.facts, count.cost),
+        Entry(Question(QuestionKind.SPLIT, "gini"), Place(1, 3), 3, best.facts, best.cost),
+        Entry(Question(QuestionKind.QUANTILES, feature="age"), Place(), 1, best.facts, best.cost),
     ]
     paths = []
     for name, budget, draws in (
@@ -241,7 +241,7 @@ def verdict_on(path: Path) -> str:
 
     store = LedgerStore(path)
     try:
-        draws, total = store.draws, store.budget.limit
+        draws, total = store.withdrawals, store.budget.limit
         assert 0 <= store.spent <= total
         assert store.left == total - store.spent
         assert all(0 <= draw.counted <= draw.reserved for draw in draws)
@@ -265,7 +265,7 @@ def verdict_on(path: Path) -> str:
 
 
 def attack(folder: Path, count: int, seed: int) -> dict[str, float]:
-    """Use so many hostile ledgers; return how many were refused and used, and the longest time."""
+    """Use some hostile ledgers; return how many were refused and used, and the longest time."""
     paths, found, longest = make_ledgers(folder), Counter[str](), 0.0
     target = folder / "hostile.ledger"
     for how, content in mutants(paths, count, seed):

@@ -17,7 +17,7 @@ import numpy as np
 from privet.criteria import ClippedEntropy, Entropy, Gini, GiniChords, Max
 from privet.federation.wire import MAGIC, Reply, Request, WireError, decode, encode
 from privet.schema import Categorical, Date, Integer, Numeric, Schema
-from privet.tables import Binary, Each, Given, Multiway, Split, Thresholds, View
+from privet.tables import Binary, Each, Multiway, ReleasedSplits, Split, Thresholds, View
 
 SCHEMA = Schema(
     {
@@ -75,7 +75,7 @@ def sample_messages() -> list[bytes]:
         (1, "noisy_counts", (np.float64(0.5),)),
         (1, "noisy_class_counts", ([amount, Fraction(-(10**40), 7), 0.25, float("inf")],)),
         (1, "choose_splits", (Thresholds(9), Entropy(np.int64(1000)), amount, allowed)),
-        (1, "choose_splits", (Given({0: [split, split]}), Max(), amount, allowed)),
+        (1, "choose_splits", (ReleasedSplits({0: [split, split]}), Max(), amount, allowed)),
         (1, "choose_splits", (Multiway(), ClippedEntropy(0.02, 2), amount, allowed)),
         (1, "share_splits", (Binary(sides), GiniChords(2, 9), amount, allowed, 3, members, turn)),
         (0, "join", (dict.fromkeys(members, bytes(32)),)),
@@ -96,7 +96,7 @@ def sample_messages() -> list[bytes]:
 
 
 def mutated_messages(seed: int, count: int) -> Iterator[bytes]:
-    """Yield so many messages with something wrong; a few happen to be right."""
+    """Yield this many messages with something wrong; a few happen to be right."""
     draw = random.Random(seed)
     good = sample_messages()
     ways: list[Callable[[random.Random, list[bytes]], bytes]] = [

@@ -27,7 +27,7 @@ _TOKENS = [
 
 
 def mutated_csv(seed: int, count: int) -> Iterator[bytes]:
-    """Return so many CSV files, some of them gzipped."""
+    """Return this many CSV files, some of them gzipped."""
     generator = random.Random(f"csv {seed}")
     for _ in range(count):
         text = _csv(generator)
@@ -37,7 +37,7 @@ def mutated_csv(seed: int, count: int) -> Iterator[bytes]:
 
 
 def mutated_parquet(seed: int, count: int) -> Iterator[bytes]:
-    """Return so many Parquet files."""
+    """Return this many Parquet files."""
     generator = random.Random(f"parquet {seed}")
     for _ in range(count):
         kind = generator.randrange(3)

@@ -135,7 +135,7 @@ class Row:
     holds: bool
     #: Exact: whether all outcomes were followed, or some paths.
     exhaustive: bool | None
-    #: Sample: what so many runs could have shown.
+    #: Sample: what this number of runs could have shown.
     possible: float | None
     pairs: int | None
     fits: int | None
@@ -432,8 +432,8 @@ How to read the numbers:
 - **Statistical**: a lower bound with {CONFIDENCE:.0%} confidence each, from half of the runs; the
   other half chose the event. Over many rows a few bounds may lie above the truth by chance. A bound
   above the claim refutes the claim (at that confidence); **a bound below it proves nothing**, least
-  of all that one library leaks less than another. "Could show" is what so many runs would have
-  shown of a model without any privacy.
+  of all that one library leaks less than another. "Could show" is what this number of runs would
+  have shown of a model without any privacy.
 - Neighbours are a table and the same with one record more.
 """
 
@@ -545,7 +545,7 @@ def write_report(path: Path, rows: Rows) -> None:
             f"{len(of['exact'])} cases, of which {broken} do not hold what the ledger says; in "
             f"{dearer} the ledger says more than was asked for. Where it says less, the fit needed "
             "no more.\n",
-            "Tables: all that the universe has with up to so many records, each with and without "
+            "Tables: all that the universe has with up to this many records, each with and without "
             f"one of them; or, where the following need more than {MOST_FITS} fits, "
             "representatives of them: the empty table and one record, and that record and any "
             "two of which it is one. Values are interchangeable but for their names, so that these "

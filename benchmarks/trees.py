@@ -46,7 +46,7 @@ LEARNERS = {
 }
 #: Fits on all rows of a set, and how many wall seconds they may take on two cores.
 REAL = {("adult", "tree-3"): 0.5, ("covertype", "tree-3"): 1.0, ("adult", "boosting"): None}
-#: DP-EBM is to take so many times the seconds of the tree of depth 3 on this set.
+#: DP-EBM is to take this many times the seconds of the tree of depth 3 on this set.
 RIVAL_SET, RIVAL_BAR = "adult", 5.0
 WIDE = ["kddcup99", "mnist", "Bioresponse", "diabetes130us-full"]
 SCALED = ["tree-1", "tree-3", "tree", "boosting-5"]

@@ -10,4 +10,4 @@ html_title = f"Privet {release}"
 exclude_patterns = ["_build"]
 autodoc_typehints = "none"
 napoleon_custom_sections = [("Privacy", "notes_style")]
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["deflist", "dollarmath"]

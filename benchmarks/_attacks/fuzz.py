@@ -106,7 +106,7 @@ def _ledger_mutants() -> Any:
     """
     import privet.privacy
 
-    for name in ("Asked", "DiscreteLaplace", "Entry", "Exponential", "Place", "Question"):
+    for name in ("QuestionKind", "DiscreteLaplace", "Entry", "Exponential", "Place", "Question"):
         if not hasattr(privet.privacy, name):
             setattr(privet.privacy, name, object)
     import _hostile_ledgers

@@ -194,7 +194,7 @@ class Victims:
         return seen
 
     def renew(self, most: int) -> None:
-        """Open a new ledger for so many victims, with a little less than all of them may ask."""
+        """Open a new ledger for this many victims, with a little less than all of them may ask."""
         self.ledgers += 1
         inner = self.folder / f"{id(self)}-{self.ledgers}"
         self.place = Place.make(inner, total=round(0.001 * (most - 0.5), 6))
@@ -281,7 +281,7 @@ class Victims:
                     cards[out] = None
         try:
             store = LedgerStore(self.place.ledger)
-            draws, total = store.draws, float(store.budget.limit)
+            draws, total = store.withdrawals, float(store.budget.limit)
             spent, left = float(store.spent), float(store.left)
         except PrivetError as error:
             self.wrong.append(f"the ledger does not open: {type(error).__name__}")

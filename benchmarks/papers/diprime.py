@@ -1253,7 +1253,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=" ".join((__doc__ or "").split("\n\n")[0].split()))
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--sets", nargs="+", choices=TASKS, default=list(TASKS), help="of tables")
-    parser.add_argument("--seeds", type=int, default=10, help="at most so many runs of each")
+    parser.add_argument("--seeds", type=int, default=10, help="at most this many runs of each")
     parser.add_argument("--minutes", type=float, default=math.inf, help="start no fit after these")
     parser.add_argument("--data", type=Path, default=FOLDER)
     parser.add_argument("--out", type=Path, default=here.parents[1] / "results")

@@ -802,7 +802,7 @@ def one_table(rows: Rows) -> list[str]:
     head += [f"clean fits above {WORST_SUCCESS:g}", f"with {ONE_SIZES[1]} rows"]
     return [
         "### One table, many fits\n",
-        "The bounds compare fits on *one* table with fits on it and so many rows more. Here "
+        "The bounds compare fits on *one* table with fits on it and a number of rows more. Here "
         "the first split and the attack on it stay, and only the noise changes. Bounds start from "
         f"the limit of what was measured on the clean table; of {2 * len(lines)} bounds (on the "
         f"expectation, and on the probability of a fit above {WORST_SUCCESS:g}) {beyond} are "

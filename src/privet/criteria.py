@@ -2,9 +2,9 @@
 
 Every criterion here is the smallest total loss of a region, ``L(S) = min_theta sum loss(y, theta)``
 with ``0 <= loss <= M``. Adding a record then never lowers L and raises it by at most M, for any
-region, any number of classes and any table (``docs/proofs/criteria.md``; privacy.md, sections 1
-and 2). A split's loss is the sum over its children, of which a record reaches one. So the score
-``-loss`` is *monotone*: a selection needs only :attr:`Criterion.spread`, without a factor of two.
+region, any number of classes and any table (``docs/proofs/criteria.md``). A split's loss is the sum
+over its children, of which a record reaches one. So the score ``-loss`` is *monotone*: a selection
+needs only :attr:`Criterion.spread`, without a factor of two.
 
 Floating point would break both properties (Casacuberta et al. 2022), so losses are integers in
 units of ``1 / scale``. Where a logarithm is needed, its rounding error is bounded and the bound is
@@ -81,7 +81,7 @@ class Criterion(ABC):
     @property
     @abstractmethod
     def spread(self) -> int:
-        """Bound on how far apart the changes of two splits' losses are, per added record."""
+        """The most by which one added record can move the losses of two splits apart."""
 
     def check(self, classes: int) -> None:
         """Raise if this criterion is for another number of classes."""
@@ -136,10 +136,11 @@ def make_criterion(name: str, **public: int | None) -> Criterion:
 class MinOfLinear(Criterion):
     """A loss that needs no more than sums and comparisons.
 
-    So parties can find it of counts that none of them has (``privet.federation.mpc``). It is a sum
-    of terms. A term begins with the least of some linear forms of the class counts. A *halving*
-    makes of a number m, which is at most half of the records n, the lesser of ``2 m`` and
-    ``n - 2 m``. The term is the sum of what all h halvings make, with weights ``4^h, ..., 4, 1``.
+    So parties can compute it on counts that none of them has (``privet.federation.mpc``). It is a
+    sum of terms. A term begins with the least of some linear forms of the class counts. A *halving*
+    turns a number m, which is at most half of the records n, into the lesser of ``2 m`` and
+    ``n - 2 m``. The term adds up m and the results of all h halvings, with weights
+    ``4^h, ..., 4, 1``.
 
     Attributes
     ----------

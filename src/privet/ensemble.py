@@ -58,7 +58,7 @@ class Ensemble:
     start : tuple of float
         The scores before the first tree: :func:`n_scores` of them.
     trees : tuple of Tree
-        Each with so many scores in its leaves.
+        Each with as many scores in its leaves as there are in ``start``.
 
     Examples
     --------

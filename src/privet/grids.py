@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-#: The coarse grid has every so many-th point of the fine one.
+#: The coarse grid takes one of this many points of the fine one.
 COARSE = 64
-#: Landmarks are so many even steps of the range, and halvings of it.
+#: Landmarks of a range: even steps, and halvings towards its ends.
 STEPS = 4096
 HALVINGS = 50
 
@@ -51,7 +51,7 @@ def landmarks(low: float, high: float) -> NDArray[np.float64]:
 
 
 def thin(points: NDArray[np.float64], room: int) -> NDArray[np.float64]:
-    """Return so many points as there is room for, evenly by their numbers.
+    """Return as many points as there is room for, evenly by their numbers.
 
     Of m points with room for r < m, point j (from 0) stays if ``(j + 1) * r // m > j * r // m``.
 

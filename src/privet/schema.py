@@ -48,7 +48,7 @@ DEFAULT_BINS = 10
 #: Codes are held in at most 16 bits, and one code is the extra bin.
 MAX_BINS = 65_535
 
-#: A numeric feature may be cut at so many points: one fewer than there are codes without missing.
+#: A numeric feature may be cut at this many points: one fewer than there are codes without missing.
 MAX_CUTS = MAX_BINS - 1
 
 #: Names, categories, classes and the table's name have at most this many characters.

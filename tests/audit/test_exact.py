@@ -27,7 +27,7 @@ from privet.audit.probes import SharedProbe
 from privet.criteria import ClippedEntropy, Gini, Max
 from privet.errors import AuditError
 from privet.learners import whole_trees
-from privet.learners.whole_trees import Block
+from privet.learners.whole_trees import TreeBlock
 from privet.tables import Multiway
 
 # Programs whose loss is known
@@ -150,7 +150,7 @@ QUESTIONS = {
     "tree": (MIXED, lambda t: t.root().draw_trees(1, 1)),
     "two blocks": (
         ONE, lambda t: whole_trees.grow(
-            t.root(), (Block(1, Fraction(1, 2)), Block(1, Fraction(1, 2))), merge=True
+            t.root(), (TreeBlock(1, Fraction(1, 2)), TreeBlock(1, Fraction(1, 2))), merge=True
         ),
     ),
 }  # fmt: skip

@@ -27,17 +27,17 @@ from privet.engines.blocks import Block
 from privet.engines.lineage import Divide
 from privet.learners import friedman_schuster
 from privet.privacy import (
-    Asked,
     DiscreteGaussian,
     DiscreteLaplace,
     Exact,
     PermuteAndFlip,
     Question,
+    QuestionKind,
     WholeTree,
     quantiles,
 )
 from privet.tables import PrivateCells
-from privet.tables import private as wall
+from privet.tables import cells as wall
 
 U0, U1, V0, V1 = exact.universe(ONE)
 SHORT = [((), (U0,)), ((U0,), (V1, U0)), ((U0, V1), (U0, U0, V1))]
@@ -102,7 +102,7 @@ def test_features_composed_in_parallel(monkeypatch):
 
     def charge_once(self, chosen, question):
         once = (id(self._table), question, self.depth)
-        if self.depth != 1 or question.kind is not Asked.CLASS_COUNTS or once not in charged:
+        if self.depth != 1 or question.kind is not QuestionKind.CLASS_COUNTS or once not in charged:
             charged.append(once)
             real_charge(self, chosen, question)
 
@@ -126,9 +126,9 @@ def test_a_stop_rule_on_exact_counts(monkeypatch):
     assert audit(model, pairs=pairs).holds
 
     def exact_counts(self, amount):
-        self._charge(self._noises(amount, l1=1, squared_l2=1), Question(Asked.ROW_COUNT))
-        engine = wall._rooms[self._table].engine
-        return engine.class_counts(wall._handles[self]).sum(axis=1)
+        self._charge(self._noises(amount, l1=1, squared_l2=1), Question(QuestionKind.ROW_COUNT))
+        engine = wall.behind_table[self._table].engine
+        return engine.class_counts(wall.behind_cells[self]).sum(axis=1)
 
     monkeypatch.setattr(PrivateCells, "noisy_counts", exact_counts)
     verdict = audit(model, pairs=pairs)
@@ -145,7 +145,7 @@ def test_empty_cells_omitted(monkeypatch):
     def only_what_is_there(self, counts, chosen):
         released = np.zeros_like(counts)
         there = counts > 0
-        noise = wall._rooms[self._table].noise
+        noise = wall.behind_table[self._table].noise
         if there.any():
             released[there] = chosen[0].release(Exact(counts[there]), noise)
         return released
@@ -242,7 +242,7 @@ def test_something_kept_on_the_model(monkeypatch, hidden):
     real = PrivateTreeClassifier._learn
 
     def keep(self, table, **options):
-        room = wall._rooms[table]
+        room = wall.behind_table[table]
         self._kept = {
             "seed": secrets.randbits(64),
             "source": room.noise,

@@ -64,8 +64,8 @@ def test_counterexamples_exceed_their_claims():
     assert times["report-noisy-max of 3 with its value"] == pytest.approx(1.5)
     assert times["report-noisy-max of 10 with its value"] == pytest.approx(5)
     assert times["stop rule on exact counts"] == math.inf
-    # privacy.md: 1.15 and 10.3 times; 3.8 and 8.7 epsilon_s where 2 are claimed (other tables);
-    # 7.9 and 20 times for 20 and 50 features (whose ties are broken otherwise).
+    # Found before by other means: 1.15 and 10.3 times; 3.8 and 8.7 epsilon_s where 2 are claimed
+    # (other tables); 7.9 and 20 times for 20 and 50 features (whose ties are broken otherwise).
     printed = "Friedman & Schuster, split point as printed, "
     assert times[printed + "gini"] == pytest.approx(1.15, abs=0.005)
     assert times[printed + "entropy"] == pytest.approx(10.3, abs=0.05)

@@ -292,7 +292,7 @@ def test_another_tables_ledger_is_refused_and_nothing_is_spent(folder, call_priv
     )  # fmt: skip
     assert code == 2
     assert "other patients" in error
-    assert LedgerStore(folder / "books").draws == ()
+    assert LedgerStore(folder / "books").withdrawals == ()
 
 
 def test_tables_are_read_alike_from_csv_tsv_and_parquet(folder, call_privet):

@@ -81,7 +81,7 @@ def test_no_input_is_overwritten(folder, call_privet, command, what):
     assert f"it is {what}," in error
     assert output == ""
     assert {p: p.read_bytes() for p in folder.iterdir() if p.name != "pipe"} == before
-    assert LedgerStore(folder / "ledger").draws == ()
+    assert LedgerStore(folder / "ledger").withdrawals == ()
 
 
 @pytest.mark.parametrize("command", [FIT, SHOW, DRAFT, AUDIT], ids=lambda c: c[0])
@@ -92,7 +92,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_spent(
     code, _, error = call_privet(*command, out)
     assert code == 2
     assert "cannot write" in error
-    assert LedgerStore(folder / "ledger").draws == ()
+    assert LedgerStore(folder / "ledger").withdrawals == ()
     assert (folder / "pipe").is_fifo()
 
 
@@ -109,7 +109,7 @@ def test_the_output_is_open_before_the_budget_is_reserved(folder, call_privet, m
 
     monkeypatch.setattr(OutputFile, "__init__", refuse)
     assert call_privet(*FIT, "m.json")[0] == 2
-    assert LedgerStore(folder / "ledger").draws == ()
+    assert LedgerStore(folder / "ledger").withdrawals == ()
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_what_no_budget_covers(fit, tmp_path, call_privet):
     code, _, error = fit("diprime", *options, "--ledger", books, schema="days.toml")
     assert code == 2
     assert "no budget covers calibration='published'" in error
-    assert not store.draws
+    assert not store.withdrawals
     assert not (tmp_path / "model.json").exists()
     code, out, _ = fit("diprime", *options, schema="days.toml")
     assert code == 0

@@ -108,7 +108,7 @@ class TestExactCriteria:
     def test_gini_spread_is_nearly_attained(self):
         biggest = changes(Gini(), np.array([[[10**6, 0]]])).max()
         assert 1.99999 * Gini.scale < biggest <= 2 * Gini.scale
-        # 2N/(N+1) for a pure child of N records (privacy.md, section 2)
+        # 2N/(N+1) for a pure child of N records (docs/proofs/criteria.md)
         for n in (1, 2, 10, 999):
             assert changes(Gini(), np.array([[[n, 0]]])).max() == 2 * n * Gini.scale // (n + 1)
 
@@ -232,7 +232,7 @@ def test_the_gain_over_the_parent_is_not_monotone():
     # hence two *gains* of different parents move apart by more than the spread of the losses
     rise, fall = gain(up) - gain(np.array([[n, 0], [0, 0]])), gain(down) - gain(before)
     assert rise - fall > Gini().spread
-    # with more records both ends come close to 2 (privacy.md, section 2: 1.9994 and -1.9998)
+    # with more records both ends come close to 2
     n = 10**7
     before, down = np.array([[0, n], [n // 10**4, 0]]), np.array([[0, n], [n // 10**4, 1]])
     assert -2 * Gini.scale <= gain(down) - gain(before) < -1.99 * Gini.scale
@@ -293,7 +293,7 @@ class TestEntropy:
             assert biggest > Entropy(n_max).spread - 8 * TERM - 4
 
     def test_published_values(self):
-        """Friedman & Schuster's bound log2(N+1) + 1/ln 2, and the exact value (privacy.md)."""
+        """Friedman & Schuster's bound log2(N+1) + 1/ln 2, and the exact value."""
         for n, exact, bound in [(10, 4.834, 4.902), (50_000, 17.052350, 17.052364)]:
             step = (Entropy(n + 1).spread - 8 * TERM) / Entropy.scale
             assert step == pytest.approx(exact, abs=2e-3 if n == 10 else 4e-5)

@@ -35,7 +35,7 @@ def features(draw):
     bins = draw(st.integers(1, 40))
     steps = np.arange(1, bins) / bins
     if np.any(np.diff(low + (high - low) * steps) <= 0):
-        bins = 1  # the bounds are too close together for so many
+        bins = 1  # the bounds are too close together for more
     return Numeric(low, high, bins=bins)
 
 

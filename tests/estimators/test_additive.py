@@ -67,7 +67,7 @@ def test_two_classes_are_found_and_ranked(delta):
 CASES = [
     pytest.param(0.5, 0.0, (0.8, 1.25), id="as many of both classes"),
     pytest.param(0.5, -3.0, (0.8, 1.25), id="one class is rare"),
-    # Curves move by so many steps only: they stop short of strong effects, and are not sure enough.
+    # Curves move by a few steps only: they stop short of strong effects, and are not sure enough.
     pytest.param(2.0, 0.0, (1.0, 2.2), id="strong effects"),
 ]
 
@@ -209,7 +209,7 @@ def test_bad_parameters_get_a_clear_error_and_nothing_is_spent(parameters, kind,
     store = LedgerStore.create(tmp_path / "books", Budget(1), columns=["a", "b", "c", "y"])
     with pytest.raises(PrivetError):
         add_up(kind, ledger=store, **parameters).fit(*make_table(kind, 20))
-    assert store.draws == ()
+    assert store.withdrawals == ()
 
 
 @KINDS

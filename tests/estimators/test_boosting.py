@@ -194,7 +194,7 @@ def test_a_ledger_file_pays_for_epsilon_and_delta(tmp_path):
     one = Budget(1.0, delta=1e-6).limit
     assert store.spent <= one
     assert float(store.spent) == pytest.approx(float(one), rel=1e-9)
-    assert store.draws[0].asked == "epsilon 1, delta 1e-06"
+    assert store.withdrawals[0].asked == "epsilon 1, delta 1e-06"
     with pytest.raises(BudgetExceeded):  # rho grows faster than epsilon: twice 1 is more than 1.5
         boost("two", epsilon=1.2, delta=1e-6, n_rounds=2, ledger=store).fit(table, target)
     spent = store.spent
@@ -251,7 +251,7 @@ def test_bad_parameters_get_a_clear_error_and_nothing_is_spent(parameters, kind,
     with pytest.raises((error, ValueError)):
         boost(kind, ledger=store, **parameters).fit(*make_table(kind, 20))
     assert store.spent == 0
-    assert store.draws == ()
+    assert store.withdrawals == ()
 
 
 @KINDS
@@ -262,7 +262,7 @@ def test_too_many_tests_are_refused_and_nothing_is_spent(kind, tmp_path, monkeyp
     for model in (boost(kind, ledger=store), tree(schema=SCHEMAS[kind], ledger=store)):
         with pytest.raises(SchemaError, match="too many categories"):
             model.fit(*make_table(kind, 20))
-    assert store.draws == ()
+    assert store.withdrawals == ()
 
 
 @KINDS
@@ -345,7 +345,7 @@ def questions(model):
         (2, 0.01, 135_000),
         (2, 0.01, 135_577),  # 97 per cent of the budget are below the threshold, all of it is not
         (2, 0.01, 136_000),
-        (20, 1.0, 20_000),  # many rows for a pure tree, few for so many classes
+        (20, 1.0, 20_000),  # many rows for a pure tree, few for 20 classes
         (20, 1.0, 40_000),
     ],
 )

@@ -278,7 +278,7 @@ def test_bad_parameters_get_a_clear_error_and_nothing_is_spent(parameters, messa
     with pytest.raises(PrivetError, match=message):
         DiffPID3Classifier(**{"schema": TINY, "ledger": store, **parameters}).fit(frame, [0, 1])
     assert store.spent == 0
-    assert store.draws == ()
+    assert store.withdrawals == ()
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_bad_data_get_a_clear_error_and_nothing_is_spent(x, y, message, tmp_path
     store = store_for(TINY, tmp_path / "ledger", 2.0)
     with pytest.raises(PrivetError, match=message):
         DiffPID3Classifier(schema=TINY, ledger=store).fit(x, y)
-    assert store.draws == ()
+    assert store.withdrawals == ()
 
 
 def test_errors_are_also_the_kind_that_scikit_learn_users_expect():
@@ -364,7 +364,7 @@ class TestLedgerFile:
         model = DiffPID3Classifier(epsilon=1.0, schema=schema, max_depth=1, ledger=store)
         model.fit(np.zeros((0, 1)), [])
         assert store.spent == Fraction(model.privacy_.epsilon)
-        assert store.draws[0].entries[0].question.kind == "row-count"
+        assert store.withdrawals[0].entries[0].question.kind == "row-count"
 
     def test_a_fit_that_fails_half_way_stays_paid_in_full(self, patients, tmp_path, monkeypatch):
         store = store_for(PATIENTS, tmp_path / "ledger", 2.0)
@@ -375,7 +375,7 @@ class TestLedgerFile:
         with pytest.raises(MemoryError):
             DiffPID3Classifier(schema=PATIENTS, max_depth=2, ledger=store).fit(patients)
         assert store.spent == 1
-        assert store.draws[0].spent is None
+        assert store.withdrawals[0].spent is None
 
     def test_another_tables_ledger_is_refused(self, patients, tmp_path):
         store = store_for(TINY, tmp_path / "ledger", 2.0)
@@ -389,7 +389,7 @@ class TestLedgerFile:
         )
         with pytest.raises(LedgerFileError, match="other patients"):
             DiffPID3Classifier(schema=PATIENTS, ledger=named).fit(patients)
-        assert store.draws == named.draws == ()
+        assert store.withdrawals == named.withdrawals == ()
 
     def test_a_missing_ledger_file_is_an_error(self, patients, tmp_path):
         with pytest.raises(LedgerFileError, match="no ledger file"):

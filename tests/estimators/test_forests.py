@@ -37,7 +37,7 @@ from privet.privacy import Coins, SeededNoise
 from privet.robustness.promises import NoGuarantee, promise_of
 from privet.robustness.votes import forest_votes, safe_rows
 from privet.tables import Split, View
-from privet.tables import private as wall
+from privet.tables import cells as wall
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is fixed")
 MANY = [f"c{k}" for k in range(41)]
@@ -310,7 +310,7 @@ def test_published_means_are_refused_with_a_ledger(kind, tmp_path):
     model = kind(1.0, NUMBER, max_depth=2, calibration="published", ledger=store)
     with pytest.raises(BudgetError, match="no budget covers calibration='published'"):
         model.fit(None, None)  # nothing is read
-    assert not store.draws
+    assert not store.withdrawals
     X, y = data(300, NUMBER)
     model.set_params(calibration="valid").fit(X, y)
     assert store.spent == 1

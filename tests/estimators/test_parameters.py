@@ -11,11 +11,11 @@ from privet.errors import BudgetError
 from privet.estimators._texts import TEXTS, filled
 from privet.estimators.parameters import (
     Automatic,
+    Boolean,
     Choice,
     Number,
     Optional,
-    Truth,
-    Whole,
+    WholeNumber,
 )
 from privet.estimators.registry import default_of, estimators, parameters_of
 
@@ -25,18 +25,18 @@ COMMON = {"epsilon", "delta", "schema", "ledger", "random_state"}
 @pytest.mark.parametrize(
     ("kind", "value", "taken"),
     [
-        (Whole(1, 9), 9, 9),
-        (Whole(1, 9), np.int32(3), 3),
+        (WholeNumber(1, 9), 9, 9),
+        (WholeNumber(1, 9), np.int32(3), 3),
         (Number(0, 1), Fraction(1, 2), 0.5),
         (Number(0, 1), np.float32(0.5), 0.5),
         (Number(0, 1, with_low=True), 0, 0.0),
         (Number(0, 0.5, with_high=True), 0.5, 0.5),
         (Number(0, math.inf), 1e200, 1e200),
-        (Truth(), False, False),
+        (Boolean(), False, False),
         (Choice(("a", "b")), "b", "b"),
         (Choice(("a",), function="the level"), max, max),
-        (Automatic(Whole(1, 9)), "auto", None),
-        (Automatic(Whole(1, 9)), 4, 4),
+        (Automatic(WholeNumber(1, 9)), "auto", None),
+        (Automatic(WholeNumber(1, 9)), 4, 4),
         (Optional(Number(0, 1)), None, None),
     ],
 )
@@ -49,7 +49,11 @@ def test_what_is_allowed_is_taken_as_learners_want_it(kind, value, taken):
 @pytest.mark.parametrize(
     ("kind", "values", "words"),
     [
-        (Whole(1, 9), [0, 10, 2.0, True, None, "3", [3], 10**400], "a whole number from 1 to 9"),
+        (
+            WholeNumber(1, 9),
+            [0, 10, 2.0, True, None, "3", [3], 10**400],
+            "a whole number from 1 to 9",
+        ),
         (
             Number(0, 1),
             [0, 1, -1, math.nan, math.inf, True, "0.5", None, 10**400, np.zeros(3)],
@@ -61,11 +65,15 @@ def test_what_is_allowed_is_taken_as_learners_want_it(kind, value, taken):
             [math.inf, 10**400, -1],
             "a finite number, at least 0",
         ),
-        (Truth(), [0, 1, "true", None, np.True_], "true or false"),
+        (Boolean(), [0, 1, "true", None, np.True_], "true or false"),
         (Choice(("a", "b", "c")), ["d", None, 1, ["a"], np.array(["a"])], "'a', 'b' or 'c'"),
         (Choice(("a",), function="the level"), ["b", 3], "'a' or a function of the level"),
-        (Automatic(Whole(1, 9)), ["automatic", None, 0], "'auto' or a whole number from 1 to 9"),
-        (Optional(Whole(1, 9)), ["none", 0], "None or a whole number from 1 to 9"),
+        (
+            Automatic(WholeNumber(1, 9)),
+            ["automatic", None, 0],
+            "'auto' or a whole number from 1 to 9",
+        ),
+        (Optional(WholeNumber(1, 9)), ["none", 0], "None or a whole number from 1 to 9"),
     ],
 )
 def test_what_is_not_is_refused_in_words(kind, values, words):
@@ -78,14 +86,14 @@ def test_what_is_not_is_refused_in_words(kind, values, words):
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [
-        (Whole(-9, 9), "-3", -3),
+        (WholeNumber(-9, 9), "-3", -3),
         (Number(0, 1), "5e-1", 0.5),
-        (Truth(), "False", False),
-        (Truth(), "true", True),
+        (Boolean(), "False", False),
+        (Boolean(), "true", True),
         (Choice(("a", "b")), "b", "b"),
-        (Automatic(Whole(1, 9)), "auto", "auto"),
-        (Automatic(Whole(1, 9)), "3", 3),
-        (Optional(Whole(1, 9)), "none", None),
+        (Automatic(WholeNumber(1, 9)), "auto", "auto"),
+        (Automatic(WholeNumber(1, 9)), "3", 3),
+        (Optional(WholeNumber(1, 9)), "none", None),
         (Optional(Number(0, 1)), "0.1", 0.1),
     ],
 )
@@ -96,9 +104,9 @@ def test_texts_are_read_by_the_same_declaration(kind, text, value):
 @pytest.mark.parametrize(
     ("kind", "texts"),
     [
-        (Whole(1, 9), ["10", "1.0", "", "x", "1_0", "٣", "9" * 5000, "auto", "none"]),
+        (WholeNumber(1, 9), ["10", "1.0", "", "x", "1_0", "٣", "9" * 5000, "auto", "none"]),
         (Number(0, 1), ["nan", "inf", "2", "", "a half", "none"]),
-        (Truth(), ["1", "yes", ""]),
+        (Boolean(), ["1", "yes", ""]),
         (Choice(("a",)), ["A", ""]),
         (Choice(("a",), function="the level"), ["max"]),
     ],

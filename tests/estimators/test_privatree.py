@@ -30,7 +30,7 @@ from privet.datasets import PATIENTS, make_patients
 from privet.errors import BudgetError, PublishedCostWarning
 from privet.learners._views import two_sides
 from privet.learners.privatree import (
-    Options,
+    PrivaTreeOptions,
     _impurity,
     _worst_error,
     leaf_amount,
@@ -58,7 +58,7 @@ def options(**given):
         "max_depth": 3, "max_bins": None, "leaf_error": 0.01, "binning": "auto", "split": "select",
         "categories": "auto", "published": False,
     }  # fmt: skip
-    return Options(**{**usual, **given})
+    return PrivaTreeOptions(**{**usual, **given})
 
 
 def make_table(rows, seed=0, classes=(0, 1)):
@@ -95,7 +95,7 @@ def test_a_plan_adds_up(epsilon, rows, depth, binning, split):
 
 
 def test_the_published_plan_is_the_papers_and_costs_m_times_as_much():
-    """Equations 8 to 10; the total is that of privacy.md 3.4."""
+    """Equations 8 to 10; the total is that of docs/proofs/privatree.md."""
     given = options(published=True, split="histogram", binning="quantile")
     epsilon, rows, depth = Fraction(1, 10), 10_000, 3
     plan = make_plan(MIXED, rows, epsilon, given)
@@ -272,7 +272,7 @@ def test_quantiles_without_noise_are_refused_with_a_ledger(tmp_path):
     model = PrivaTreeClassifier(1.0, MIXED, binning="leaking-quantile", ledger=store)
     with pytest.raises(BudgetError, match="no budget covers binning='leaking-quantile'"):
         model.fit(None, None)  # nothing is read
-    assert not store.draws
+    assert not store.withdrawals
 
 
 @SEEDED

@@ -207,6 +207,6 @@ def test_a_session_is_no_copy_of_the_rows():
 
 
 def _charge():
-    from privet.privacy import Asked, DiscreteLaplace, Place, Question
+    from privet.privacy import DiscreteLaplace, Place, Question, QuestionKind
 
-    return DiscreteLaplace(1, 1), Question(Asked.ROW_COUNT), Place()
+    return DiscreteLaplace(1, 1), Question(QuestionKind.ROW_COUNT), Place()

@@ -26,7 +26,7 @@ from privet.datasets import PATIENTS, make_patients
 from privet.errors import BudgetError, PublishedCostWarning
 from privet.federation import FederatedTable, Party
 from privet.learners.topdown import make_levels, published_cost
-from privet.privacy import Asked, Question
+from privet.privacy import Question, QuestionKind
 
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
 LOUD = pytest.mark.filterwarnings("ignore:epsilon is infinite")
@@ -236,7 +236,7 @@ def test_published_costs_what_the_ledger_says_and_warns(tmp_path, criterion):
     assert cost > 1
     assert model.privacy_.epsilon <= float(cost)
     questions = [entry.question.kind for entry in model.privacy_.entries]
-    assert model.privacy_.entries[0].question == Question(Asked.SPLIT_GAINS, criterion)
+    assert model.privacy_.entries[0].question == Question(QuestionKind.SPLIT_GAINS, criterion)
     assert questions[-1] == "class-counts"
     columns = [*schema.names, "y"]
     store = LedgerStore.create(tmp_path / "ledger", Budget(1.0), columns=columns)

@@ -23,14 +23,14 @@ from privet.errors import PrivetError
 from privet.learners._assembly import _leaf
 from privet.learners._views import scale_cuts
 from privet.learners.whole_trees import (
-    Block,
+    TreeBlock,
     block_depths,
     block_shares,
     make_plan,
 )
 from privet.privacy import SeededNoise
 from privet.tables import Leaf, View
-from privet.tables.whole_trees import Gathered, Menu, _Drawing
+from privet.tables.whole_trees import GatheredRecords, Menu, _Drawing
 
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
 
@@ -249,7 +249,7 @@ class TestRules:
     def test_wide_tables_are_limited(self):
         schema = Schema({f"x{j}": Numeric(0, 1) for j in range(400)}, target="y", classes=[0, 1])
         plan = make_plan(schema, 50_000, Fraction(1), None, Fraction(0), Budget(1.0))
-        assert all(isinstance(block, Block) and block.width for block in plan.blocks)
+        assert all(isinstance(block, TreeBlock) and block.width for block in plan.blocks)
         narrow = Schema({"x": Numeric(0, 1)}, target="y", classes=[0, 1])
         plan = make_plan(narrow, 50_000, Fraction(1), None, Fraction(0), Budget(1.0))
         assert all(block.width is None for block in plan.blocks)
@@ -321,7 +321,7 @@ class TestManyCategories:
             categories = np.arange(rows) % self.CATEGORIES
             codes = np.array([categories, np.zeros(rows, dtype=int)]).astype(np.uint16)
             labels = (categories % self.CLASSES).astype(np.uint8)
-            source = Gathered(codes, labels, np.ones(rows, dtype=np.int64), menu.sizes)
+            source = GatheredRecords(codes, labels, np.ones(rows, dtype=np.int64), menu.sizes)
             drawing = _Drawing(source, menu, self.CLASSES, 1.0, False, SeededNoise(0), 1)
             seen = []
             # Record the log weights of the choice, and take the leaf: the last candidate here.

@@ -34,7 +34,7 @@ from privet.federation.wire import (
     encode,
 )
 from privet.schema import Categorical, Date, Integer, Numeric, Schema
-from privet.tables import Binary, Each, Given, Multiway, Split, Thresholds, View
+from privet.tables import Binary, Each, Multiway, ReleasedSplits, Split, Thresholds, View
 
 SAYS = "^these bytes are no message of a party or a coordinator$"
 
@@ -110,7 +110,9 @@ objects = st.one_of(
     splits,
     st.just(Multiway()),
     st.builds(Thresholds, whole),
-    st.builds(Given, st.dictionaries(st.integers(0, 9), st.lists(splits, max_size=2), max_size=2)),
+    st.builds(
+        ReleasedSplits, st.dictionaries(st.integers(0, 9), st.lists(splits, max_size=2), max_size=2)
+    ),
     st.builds(lambda codes, more: Each(codes, codes + more), whole, whole),
     st.builds(Binary, st.lists(tables, max_size=3)),
     st.sampled_from([Gini(), Max(), GiniChords(3, np.int64(5)), Entropy(10), Entropy(np.int64(9))]),

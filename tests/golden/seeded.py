@@ -78,7 +78,7 @@ SCHEMAS = {
     "flags": Schema({f"flag {j}": Categorical([0, 1]) for j in range(6)}, "any", classes=[0, 1]),
 }
 ROWS = 2_000
-#: Wide tables: so many features that a block is drawn over a few of them.
+#: Wide tables: too many features, so that a block is drawn over a few of them.
 WIDE, WIDER = 44, 130
 
 

@@ -17,7 +17,7 @@ import privet
 from privet import Budget, LedgerStore
 from privet.errors import BudgetExceeded, LedgerFileError, ModelFileError
 from privet.model import Model
-from privet.privacy import Asked, Cost, MechanismKind
+from privet.privacy import Cost, MechanismKind, QuestionKind
 from privet.robustness import NoGuarantee, promise_of
 from privet.robustness.votes import forest_votes
 
@@ -56,7 +56,7 @@ def test_models(name, tmp_path):
     assert not card.rows_declared
     assert not card.seeded
     # All that version 1 wrote is known today, but for what parties proposed splits by.
-    others = {e.question.text for e in card.entries if e.question.kind is Asked.OTHER}
+    others = {e.question.text for e in card.entries if e.question.kind is QuestionKind.OTHER}
     assert others == ({"which split, by each party"} if "local_rnm" in name else set())
     assert all(entry.mechanism.kind is not MechanismKind.OTHER for entry in card.entries)
     assert all(entry.place.text is None for entry in card.entries)
@@ -110,7 +110,7 @@ def lines(store):
     return [
         [d.id, d.purpose, d.asked, str(d.reserved), d.spent if d.spent is None else str(d.spent),
          len(d.entries)]
-        for d in store.draws
+        for d in store.withdrawals
     ]  # fmt: skip
 
 
@@ -137,18 +137,20 @@ def test_looking_does_not_write(name, tmp_path):
         tmp_path.chmod(0o700)
     assert store.path.read_bytes() == before
     assert all(
-        entry.question.kind is not Asked.OTHER for draw in store.draws for entry in draw.entries
+        entry.question.kind is not QuestionKind.OTHER
+        for draw in store.withdrawals
+        for entry in draw.entries
     )
 
 
 @pytest.mark.parametrize("name", LEDGERS)
 def test_the_first_draw_brings_a_ledger_to_version_2(name, tmp_path):
     store = copied(name, tmp_path)
-    draws, known = store.draws, EXPECTED[name]
+    draws, known = store.withdrawals, EXPECTED[name]
     budget = Budget(rho=Fraction(1, 10**6)) if "rho" in str(store.budget) else Budget(0.001)
     reservation = store.reserve(budget, "new", columns=["age"])
     assert version(store) == 2
-    assert store.draws[:-1] == draws  # entries and all
+    assert store.withdrawals[:-1] == draws  # entries and all
     assert lines(store)[:-1] == known["draws"]
     reservation.settle(Cost(Fraction(0), Fraction(0)), [])
     assert str(store.spent) == known["spent"]
@@ -169,7 +171,7 @@ def test_a_refused_draw_leaves_an_old_ledger_as_it_is(tmp_path):
 
 def test_an_old_reservation_is_settled_after_the_upgrade(tmp_path):
     store = copied("pure", tmp_path)
-    (open_draw,) = (draw for draw in store.draws if draw.spent is None)
+    (open_draw,) = (draw for draw in store.withdrawals if draw.spent is None)
     store._settle(open_draw.id, Cost.pure(Fraction(1, 8)), [])
     assert version(store) == 2
     assert store.spent == Fraction(EXPECTED["pure"]["spent"]) - Fraction(1, 8)

@@ -21,7 +21,7 @@ def splits(draw):
     return Split(feature, tuple(range(size)))
 
 
-sketches = st.recursive(
+subtrees = st.recursive(
     st.builds(Leaf, st.integers(0, 1)),
     lambda inner: splits().flatmap(
         lambda split: st.tuples(*[inner] * split.n_children).map(
@@ -32,28 +32,28 @@ sketches = st.recursive(
 )
 
 
-def predict(sketch, record):
-    while isinstance(sketch, Branch):
-        sketch = sketch.children[sketch.split.children[record[sketch.split.feature]]]
-    return sketch.label
+def predict(subtree, record):
+    while isinstance(subtree, Branch):
+        subtree = subtree.children[subtree.split.children[record[subtree.split.feature]]]
+    return subtree.label
 
 
-def impossible(sketch, open_codes):
+def impossible(subtree, open_codes):
     """Tell whether any branch has a child that no record can reach."""
-    if isinstance(sketch, Leaf):
+    if isinstance(subtree, Leaf):
         return False
-    feature = sketch.split.feature
-    for child, below in enumerate(sketch.children):
-        codes = {c for c in open_codes[feature] if sketch.split.children[c] == child}
+    feature = subtree.split.feature
+    for child, below in enumerate(subtree.children):
+        codes = {c for c in open_codes[feature] if subtree.split.children[c] == child}
         left = [*open_codes[:feature], codes, *open_codes[feature + 1 :]]
         if not codes or impossible(below, left):
             return True
     return False
 
 
-@given(sketches)
-def test_every_record_keeps_its_label_and_no_dead_end_is_left(sketch):
-    pruned = without_dead_ends(sketch, tuple(frozenset(range(size)) for size in SIZES))
+@given(subtrees)
+def test_every_record_keeps_its_label_and_no_dead_end_is_left(subtree):
+    pruned = without_dead_ends(subtree, tuple(frozenset(range(size)) for size in SIZES))
     for record in itertools.product(*map(range, SIZES)):
-        assert predict(pruned, record) == predict(sketch, record)
+        assert predict(pruned, record) == predict(subtree, record)
     assert not impossible(pruned, [set(range(size)) for size in SIZES])

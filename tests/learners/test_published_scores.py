@@ -5,7 +5,7 @@ import pytest
 
 from privet import Budget, Categorical, Numeric, PrivateTable, Schema
 from privet.learners import additive, boosting
-from privet.tables import private as wall
+from privet.tables import cells as wall
 
 from ..engines.behind import scores_of  # noqa: TID252
 
@@ -57,7 +57,7 @@ def test_published_scores_are_those_behind_the_wall(learn, kind, budget, monkeyp
     schema = Schema(FEATURES, "y", **TARGETS[kind])
     table = PrivateTable(rows, target, schema, budget, random_state=0)
     model = learn(table, amount=budget.limit)
-    known = scores_of(wall._rooms[table].engine, wall._scores[started[-1]])
+    known = scores_of(wall.behind_table[table].engine, wall.behind_scores[started[-1]])
     assert np.abs(known).max() <= started[-1].bound + 1e-9
     assert len(np.unique(known, axis=0)) > 5
     if kind == "number":

@@ -15,8 +15,8 @@ from privet.criteria import Criterion, Entropy, Gini
 from privet.errors import BudgetError
 from privet.learners import topdown
 from privet.learners.topdown import (
-    Asked,
-    Options,
+    GrowingNode,
+    TopDownOptions,
     best_first,
     grow,
     make_candidates,
@@ -44,7 +44,7 @@ def options(**given):
         "criterion": Gini(), "split": "flip", "thresholds": 3, "min_gain": None,
         "min_weight": None, "published": False,
     }  # fmt: skip
-    return Options(**{**usual, **given})
+    return TopDownOptions(**{**usual, **given})
 
 
 # Best first
@@ -144,11 +144,11 @@ def test_what_is_below_the_last_split_is_not_asked():
 
 
 def test_equal_gains_are_taken_as_they_are_found():
-    leaves = [Asked(gain=5, worth=True) for _ in range(2)]
-    root = Asked(gain=1, worth=True, children=tuple(leaves))
+    leaves = [GrowingNode(gain=5, worth=True) for _ in range(2)]
+    root = GrowingNode(gain=1, worth=True, children=tuple(leaves))
     assert best_first(root, 3) == [root, *leaves]
     assert best_first(root, 1) == [root]
-    assert best_first(Asked(gain=9, worth=False), 3) == []
+    assert best_first(GrowingNode(gain=9, worth=False), 3) == []
 
 
 # Shares
@@ -202,7 +202,7 @@ def test_a_budget_function_must_give_weights(bad):
 def test_the_published_noise_is_the_papers_and_costs_k_times_what_moves(
     criterion, sensitivity, moved
 ):
-    """privacy.md, section 4: with k scores that move by M and noise of scale b, k M / b."""
+    """With k scores that move by M and noise of scale b, k M / b (docs/proofs/topdown.md)."""
     given = options(criterion=criterion, published=True, max_depth=3, min_weight=0.1, split="rnm")
     amount, candidates = Fraction(2), 3 + 1 + 3
     levels = published_levels(MIXED, 1024, amount, given)

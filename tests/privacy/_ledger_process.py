@@ -117,7 +117,7 @@ def fit_for_ever(path, pipe, seed):
 
 
 def kills(path, seed, count):
-    """Kill at least so many, and go on until there was enough to check on a slow machine, too."""
+    """Kill at least this many, and go on until there was enough to check on a slow machine, too."""
     rng = random.Random(int(seed))
     read, write = os.pipe()
     os.set_blocking(read, False)

@@ -159,7 +159,7 @@ def test_budgets_are_values():
 
 
 def test_published_conversions():
-    """privacy.md, section 8.1; the simple formula rho + 2 sqrt(rho log(1/delta)) gives 2.45."""
+    """With the best alpha (docs/proofs/ledger.md): better than rho + 2 sqrt(rho log(1/delta))."""
     assert float(Budget(1, delta=1e-6).limit) == pytest.approx(0.02436, abs=5e-6)
     assert zcdp_epsilon(0.1, 1e-6) == pytest.approx(2.14, abs=5e-3)
     assert 0.1 + 2 * math.sqrt(0.1 * math.log(1e6)) == pytest.approx(2.45, abs=5e-3)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from privet.errors import BudgetError, LedgerFileError
-from privet.privacy import Asked, Budget, Cost, LedgerStore, store
+from privet.privacy import Budget, Cost, LedgerStore, QuestionKind, store
 from privet.privacy.amounts import read_amount, write_amount
 
 MODULE = Path(__file__).parents[2] / "benchmarks" / "_hostile_ledgers.py"
@@ -74,7 +74,7 @@ def test_whatever_is_in_a_file_it_is_used_or_refused(tmp_path):
 def test_the_attacks_that_were_found(ledgers, tmp_path, statement, value):
     books = changed(ledgers[0], tmp_path / "bad.ledger", statement, value)
     before = books.path.read_bytes()
-    message = refusal(lambda: (books.draws, books.spent))
+    message = refusal(lambda: (books.withdrawals, books.spent))
     assert "ledger file" in message
     assert str(books.path) in message
     if "entries" not in statement:  # which are checked when they are shown
@@ -135,7 +135,7 @@ def test_amounts_with_absurdly_many_digits_are_counted_at_least(tmp_path):
     assert exact < spent < exact + Fraction(len(primes), 2**store._SUM_BITS)
     tiny = Fraction(1, 7**2_000)  # of which a rounded up part is reserved
     books.reserve(Budget(tiny), "tiny", columns=COLUMNS).settle(Cost.pure(tiny), [])
-    assert books.draws[-1].counted >= tiny
+    assert books.withdrawals[-1].counted >= tiny
 
 
 def insert(books, reserved):
@@ -334,14 +334,14 @@ def test_a_limit_on_the_size_of_files_is_no_damage(gift):
             os._exit(6)
 
     assert in_a_child(task) == 0
-    assert len(LedgerStore(gift).draws) == 4
+    assert len(LedgerStore(gift).withdrawals) == 4
 
 
 def test_a_draw_needs_a_folder_that_can_be_written(gift):
     """A look does not; and a missing right is not called damage."""
     gift.parent.chmod(0o500)
     try:
-        assert len(LedgerStore(gift).draws) == 4
+        assert len(LedgerStore(gift).withdrawals) == 4
         if os.geteuid() != 0:
             message = refusal(lambda: LedgerStore(gift).reserve(Budget(0.1), "", columns=COLUMNS))
             assert "folder" in message
@@ -368,10 +368,17 @@ def test_a_listing_is_from_one_moment(gift, monkeypatch):
         opened.append(given)
         return connect(*given, **options)
 
-    apart = (books.budget, books.table, books.columns, books.draws, books.spent, books.left)
+    apart = (books.budget, books.table, books.columns, books.withdrawals, books.spent, books.left)
     monkeypatch.setattr(sqlite3, "connect", counting)
     found = books.books
-    together = (found.budget, found.table, found.columns, found.draws, found.spent, found.left)
+    together = (
+        found.budget,
+        found.table,
+        found.columns,
+        found.withdrawals,
+        found.spent,
+        found.left,
+    )
     assert together == apart
     assert len(opened) == 1
 
@@ -379,19 +386,19 @@ def test_a_listing_is_from_one_moment(gift, monkeypatch):
 def test_a_purpose_that_cannot_be_written_is_made_writable(tmp_path):
     books = LedgerStore.create(tmp_path / "t.ledger", Budget(3), columns=COLUMNS)
     books.reserve(Budget(1), "half a character \ud800" + "x" * 10**6, columns=COLUMNS)
-    assert books.draws[0].purpose.startswith("half a character ?")
-    assert len(books.draws[0].purpose) == 1000
+    assert books.withdrawals[0].purpose.startswith("half a character ?")
+    assert len(books.withdrawals[0].purpose) == 1000
 
 
 def test_too_many_questions_to_list_are_settled_all_the_same(tmp_path, monkeypatch, ledgers):
     books = LedgerStore.create(tmp_path / "t.ledger", Budget(3), columns=COLUMNS)
     reservation = books.reserve(Budget(1), "a fit", columns=COLUMNS)
-    entries = LedgerStore(ledgers[0]).draws[1].entries
+    entries = LedgerStore(ledgers[0]).withdrawals[1].entries
     monkeypatch.setattr(store, "_MAX_VALUE", 2_000)
     reservation.settle(Cost.pure(Fraction(1, 2)), entries * 9)
     assert books.spent == Fraction(1, 2)
-    (entry,) = books.draws[0].entries
-    assert entry.question.kind is Asked.OTHER
+    (entry,) = books.withdrawals[0].entries
+    assert entry.question.kind is QuestionKind.OTHER
     assert "27 questions" in entry.question.text
 
 

@@ -1,7 +1,7 @@
 """The ledger against two models of what a record pays, on random trees of questions.
 
 One model follows the formula (own charges, and for every division the dearest part); the other
-knows nothing of trees: it has explicit records and adds up, for each, the charges of the scopes
+knows nothing of trees: it has explicit records and adds up, for each, the charges of the cells
 that contain it.
 """
 
@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 
 from privet.errors import BudgetError, BudgetExceeded
 from privet.privacy import (
-    Asked,
     Budget,
     Cost,
     DiscreteGaussian,
@@ -32,12 +31,13 @@ from privet.privacy import (
     MechanismKind,
     Place,
     Question,
+    QuestionKind,
 )
 from privet.privacy import ledger as module
 from privet.privacy.ledger import readable
 
 FAKE = MechanismFacts(MechanismKind.OTHER, text="fake")
-WHAT, FIRST, HERE = Question(Asked.ROW_COUNT), Question(Asked.LABEL), Place()
+WHAT, FIRST, HERE = Question(QuestionKind.ROW_COUNT), Question(QuestionKind.LABEL), Place()
 
 #: Drawing whole programs takes time and choices; a busy machine is no reason to fail.
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -60,7 +60,7 @@ def pure(epsilon):
 
 @dataclass
 class Node:
-    """A scope as the formula sees it."""
+    """A cell as the formula sees it."""
 
     records: frozenset
     own: list = field(default_factory=lambda: [Fraction(0), Fraction(0)])
@@ -73,7 +73,7 @@ class Node:
         )
 
     def paid(self, record, book):
-        """What one record paid, in whatever scopes it lay."""
+        """What one record paid, in whatever cells it lay."""
         if record not in self.records:
             return Fraction(0)
         parts = (part for division in self.divisions for part in division)
@@ -92,7 +92,7 @@ def costs(draw):
 
 def state(ledger, pool):
     """All that a refusal must leave as it was."""
-    groups = {id(scopes._group): scopes._group for scopes, _ in pool}
+    groups = {id(cells._group): cells._group for cells, _ in pool}
     return (
         ledger.total,
         ledger.left,
@@ -121,12 +121,12 @@ def test_random_questions_cost_what_the_models_say(data, budget):
     expected_entries = 0
     for _ in range(data.draw(st.integers(1, 25))):
         # mostly the newest: trees shall get deep
-        scopes, nodes = pool[-1 - data.draw(st.integers(0, min(3, len(pool) - 1)))]
+        cells, nodes = pool[-1 - data.draw(st.integers(0, min(3, len(pool) - 1)))]
         action = data.draw(st.sampled_from(["charge", "charge", "divide", "take"]))
         if action == "take":
             mask = [rng.random() < 0.7 for _ in nodes]
             taken = [node for node, kept in zip(nodes, mask, strict=True) if kept]
-            pool.append((scopes.take(np.array(mask, dtype=bool)), taken))
+            pool.append((cells.take(np.array(mask, dtype=bool)), taken))
         elif action == "divide":
             parents, parts = [], []
             for number, node in enumerate(nodes):
@@ -140,7 +140,7 @@ def test_random_questions_cost_what_the_models_say(data, budget):
                 parents += [number] * pieces
                 parts += children
             order = rng.sample(range(len(parts)), len(parts))
-            divided = scopes.divide(np.array([parents[i] for i in order], dtype=np.intp))
+            divided = cells.divide(np.array([parents[i] for i in order], dtype=np.intp))
             pool.append((divided, [parts[i] for i in order]))
         else:
             if data.draw(st.booleans()):
@@ -156,7 +156,7 @@ def test_random_questions_cost_what_the_models_say(data, budget):
                 node.own = [node.own[0] + cost.epsilon, node.own[1] + cost.rho]
             fits = root.cost(book) <= budget.limit
             try:
-                ledger.charge(scopes, mechanisms, WHAT, HERE)
+                ledger.charge(cells, mechanisms, WHAT, HERE)
             except BudgetExceeded:
                 event("refused")
                 assert not fits
@@ -177,12 +177,12 @@ def test_random_questions_cost_what_the_models_say(data, budget):
 @given(data=st.data())
 @settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 def test_in_a_tree_the_total_is_what_the_dearest_record_paid(data):
-    """Every scope is divided once at most, and no part is empty: then the books are exact."""
+    """Every cell is divided once at most, and no part is empty: then the books are exact."""
     ledger = Ledger(Budget(math.inf))
     root = Node(frozenset(range(8)))
     pool = [(ledger.root, [root])]
     for _ in range(data.draw(st.integers(1, 12))):
-        scopes, nodes = data.draw(st.sampled_from(pool))
+        cells, nodes = data.draw(st.sampled_from(pool))
         if data.draw(st.booleans()) and not any(node.divisions for node in nodes):
             parents, parts = [], []
             for number, node in enumerate(nodes):
@@ -193,10 +193,10 @@ def test_in_a_tree_the_total_is_what_the_dearest_record_paid(data):
                 node.divisions.append(children)
                 parents += [number] * len(children)
                 parts += children
-            pool.append((scopes.divide(np.array(parents)), parts))
+            pool.append((cells.divide(np.array(parents)), parts))
         else:
             each = [data.draw(epsilons) for _ in nodes]
-            ledger.charge(scopes, [Fake(Cost(e, e * 3)) for e in each], WHAT, HERE)
+            ledger.charge(cells, [Fake(Cost(e, e * 3)) for e in each], WHAT, HERE)
             for node, epsilon in zip(nodes, each, strict=True):
                 node.own = [node.own[0] + epsilon, node.own[1] + epsilon * 3]
         dearest = max(root.paid(record, 0) for record in root.records)
@@ -225,7 +225,7 @@ class TestComposition:
     def test_only_the_dearest_part_counts(self):
         ledger = Ledger(Budget(3))
         left, right = (ledger.root.divide(np.array([0, 0])).take([i]) for i in (0, 1))
-        # two divisions of the same scope: these two parts may share records
+        # two divisions of the same cell: these two parts may share records
         ledger.charge(left, pure(1), WHAT, HERE)
         ledger.charge(right, pure(1), WHAT, HERE)
         assert ledger.total.epsilon == 2
@@ -319,7 +319,7 @@ class TestRefusals:
         for twice in ([0, 0], [1, -1]):
             with pytest.raises(BudgetError, match="twice"):
                 ledger.charge(parts.take(np.array(twice)), pure(1), WHAT, HERE)
-        # dividing a scope taken twice would pass one scope's parts off as disjoint
+        # dividing a cell taken twice would pass one cell's parts off as disjoint
         with pytest.raises(BudgetError, match="twice"):
             parts.take(np.array([0, 0])).divide(np.array([0, 1]))
         assert ledger.total.epsilon == 0
@@ -334,9 +334,9 @@ class TestRefusals:
     def test_cells_of_another_ledger(self):
         """Their table's books would not see the charge checked against their own budget."""
         mine, other = Ledger(Budget(100)), Ledger(Budget(Fraction(1, 100)))
-        for scopes in (other.root, other.root.divide(np.array([0, 0]))):
+        for cells in (other.root, other.root.divide(np.array([0, 0]))):
             with pytest.raises(BudgetError, match="another ledger"):
-                mine.charge(scopes, pure(1), WHAT, HERE)
+                mine.charge(cells, pure(1), WHAT, HERE)
         assert mine.total == other.total == Cost(0, 0)
         assert not mine.entries
 
@@ -421,8 +421,8 @@ def test_threads_that_charge_at_once_never_overdraw(monkeypatch):
         start.wait()
         for _ in range(10):
             try:
-                scopes = ledger.root if number % 2 else parts
-                ledger.charge(scopes, pure(Fraction(1, 100)), WHAT, HERE)
+                cells = ledger.root if number % 2 else parts
+                ledger.charge(cells, pure(Fraction(1, 100)), WHAT, HERE)
                 done.append(number)
             except BudgetExceeded:
                 pass
@@ -478,7 +478,7 @@ class TestSubledgers:
 
     def test_parts_pay_once_within_a_fit_and_fits_add_up(self):
         ledger, half = Ledger(Budget(2.0)), DiscreteLaplace(1, Fraction(1, 2))
-        question, place = Question(Asked.ROW_COUNT), Place()
+        question, place = Question(QuestionKind.ROW_COUNT), Place()
         for _ in range(2):
             fit = ledger.subledger(Budget(1.0))
             parts = fit.root.divide(np.array([0, 0]))
@@ -498,7 +498,7 @@ class TestSubledgers:
         def spend(fit):
             with suppress(BudgetExceeded):
                 while True:
-                    fit.charge(fit.root, cost, Question(Asked.ROW_COUNT), Place())
+                    fit.charge(fit.root, cost, Question(QuestionKind.ROW_COUNT), Place())
 
         threads = [threading.Thread(target=spend, args=(fit,)) for fit in fits]
         for thread in threads:
@@ -515,10 +515,10 @@ class TestSubledgers:
         for amount in (Fraction(3, 4), Fraction(2)):
             mechanism = DiscreteLaplace(1, amount)
             with pytest.raises(BudgetExceeded, match="Nothing was computed"):
-                fit.charge(fit.root, mechanism, Question(Asked.ROW_COUNT), Place())
+                fit.charge(fit.root, mechanism, Question(QuestionKind.ROW_COUNT), Place())
         assert ledger.entries == fit.entries == ()
         ledger.close()
         with pytest.raises(BudgetExceeded, match="closed"):
-            fit.charge(fit.root, DiscreteLaplace(1, 1), Question(Asked.ROW_COUNT), Place())
+            fit.charge(fit.root, DiscreteLaplace(1, 1), Question(QuestionKind.ROW_COUNT), Place())
         with pytest.raises(BudgetExceeded):
             ledger.subledger(Budget(0.1))

@@ -19,7 +19,6 @@ import pytest
 
 from privet.errors import BudgetError, BudgetExceeded, LedgerFileError
 from privet.privacy import (
-    Asked,
     Budget,
     Cost,
     DiscreteLaplace,
@@ -29,6 +28,7 @@ from privet.privacy import (
     LedgerStore,
     Place,
     Question,
+    QuestionKind,
     zcdp_epsilon,
 )
 
@@ -75,7 +75,7 @@ def test_processes_that_race_never_overdraw(store):
         process.stdin.flush()
     lines = "".join(finish(process) for process in processes).split("\n")
     answers = [int(line.split()[1]) for line in lines if line.startswith("answer")]
-    assert sorted(answers) == [draw.id for draw in store.draws]
+    assert sorted(answers) == [draw.id for draw in store.withdrawals]
     assert len(answers) == 16
     assert lines.count("refused") == 24
     assert store.spent == 1
@@ -145,7 +145,7 @@ def test_killed_at_a_precise_point(store, point, said, counted):
         assert store.spent == counted
     assert finish(process, kill=True) == ""
     assert store.spent == counted
-    assert all((draw.spent is None) == (counted != Fraction(1, 8)) for draw in store.draws)
+    assert all((draw.spent is None) == (counted != Fraction(1, 8)) for draw in store.withdrawals)
     # The lock is gone: everything that is left can be drawn, and no more.
     reserve(store, store.left)
     with pytest.raises(BudgetExceeded):
@@ -158,7 +158,7 @@ def test_an_answer_never_comes_before_its_reservation(store):
     it is: another process finds it in the file before the first answer."""
     process = start("stop", store.path, "draw committed")
     assert process.stdout.readline() == "stopped\n"
-    (draw,) = store.draws
+    (draw,) = store.withdrawals
     assert (draw.reserved, draw.spent, draw.purpose) == (Fraction(1, 2), None, "fit")
     finish(process, kill=True)
 
@@ -185,7 +185,7 @@ def test_killed_at_random_moments(tmp_path, seed):
     process = start("kills", store.path, seed, 100)
     answers = {int(number): Fraction(cost) for number, cost in json.loads(finish(process))}
     assert process.returncode == 0
-    draws = {draw.id: draw for draw in store.draws}
+    draws = {draw.id: draw for draw in store.withdrawals}
     assert len(answers) >= 50
     assert set(answers) <= set(draws)
     for number, draw in draws.items():
@@ -281,9 +281,9 @@ def test_what_a_refusal_advises_is_granted(tmp_path):
 def test_settling_gives_back_the_rest(store):
     reservation = reserve(store, 1)
     mechanism = DiscreteLaplace(1, Fraction(1, 3))
-    entry = Entry(Question(Asked.ROW_COUNT), Place(), 1, mechanism.facts, mechanism.cost)
+    entry = Entry(Question(QuestionKind.ROW_COUNT), Place(), 1, mechanism.facts, mechanism.cost)
     reservation.settle(Cost.pure(Fraction(1, 3)), [entry])
-    (draw,) = store.draws
+    (draw,) = store.withdrawals
     assert draw.spent == draw.counted == Fraction(1, 3)
     assert draw.reserved == 1
     assert draw.entries == (entry,)
@@ -337,7 +337,7 @@ def test_pure_ledgers_refuse_zcdp_fits(store):
     for budget in (Budget(rho=1e-9), Budget(1e-3, delta=1e-6), Budget(math.inf)):
         with pytest.raises(BudgetExceeded):
             store.reserve(budget, "a fit", columns=COLUMNS)
-    assert store.draws == ()
+    assert store.withdrawals == ()
 
 
 def test_zcdp_ledgers_take_pure_fits_at_half_their_square(tmp_path):
@@ -345,9 +345,11 @@ def test_zcdp_ledgers_take_pure_fits_at_half_their_square(tmp_path):
     reservation = reserve(store, 1)
     assert store.spent == Fraction(1, 2)
     ledger = Ledger(Budget(1))
-    ledger.charge(ledger.root, Exponential(1, Fraction(1, 2)), Question(Asked.LABEL), Place())
+    ledger.charge(
+        ledger.root, Exponential(1, Fraction(1, 2)), Question(QuestionKind.LABEL), Place()
+    )
     parts = ledger.root.divide(np.array([0, 0]))
-    ledger.charge(parts, DiscreteLaplace(1, Fraction(1, 2)), Question(Asked.LABEL), Place())
+    ledger.charge(parts, DiscreteLaplace(1, Fraction(1, 2)), Question(QuestionKind.LABEL), Place())
     reservation.settle(ledger.total, ledger.entries)
     assert store.spent == Fraction(1, 32) + Fraction(1, 8)
     store.reserve(Budget(rho=Fraction(1, 2)), "a fit", columns=COLUMNS)
@@ -381,7 +383,7 @@ def test_columns(store):
     with pytest.raises(LedgerFileError, match="no column 'weight'"):
         reserve(store, 0.1, columns=["age", "weight"])
     assert store.columns == ("age", "ill")
-    assert len(store.draws) == 2
+    assert len(store.withdrawals) == 2
 
 
 def test_table_names(tmp_path):
@@ -425,7 +427,7 @@ def test_a_dangling_link_is_not_followed(tmp_path):
 
 def test_a_missing_file_is_not_made_by_looking(tmp_path):
     store = LedgerStore(tmp_path / "none")
-    for look in (lambda: store.left, lambda: store.draws, lambda: reserve(store, 1)):
+    for look in (lambda: store.left, lambda: store.withdrawals, lambda: reserve(store, 1)):
         with pytest.raises(LedgerFileError, match="there is no ledger file"):
             look()
     with pytest.raises(LedgerFileError, match="there is no ledger file"):
@@ -593,7 +595,7 @@ def test_readers_do_not_block_each_other_or_wait_for_a_draw(store):
     with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         assert store.left == 1
-        assert store.draws == ()
+        assert store.withdrawals == ()
 
 
 def test_a_file_locked_for_too_long_is_an_error_not_an_answer(store, monkeypatch):
@@ -602,4 +604,4 @@ def test_a_file_locked_for_too_long_is_an_error_not_an_answer(store, monkeypatch
         connection.execute("BEGIN EXCLUSIVE")
         with pytest.raises(LedgerFileError, match="locked for too long"):
             reserve(store, 0.1)
-    assert store.draws == ()
+    assert store.withdrawals == ()

@@ -29,16 +29,16 @@ from privet.federation import FederatedTable, Party
 from privet.model import Model
 from privet.privacy import (
     EXPONENTIAL_KINDS,
-    Asked,
     MechanismFacts,
     MechanismKind,
     Question,
+    QuestionKind,
     ledger,
     words,
 )
 from privet.robustness import NoGuarantee, Promise, accuracy_after, promise_of
 from privet.robustness.votes import forest_votes
-from privet.tables import private as wall
+from privet.tables import cells as wall
 
 FLIP = MechanismFacts(MechanismKind.PERMUTE_AND_FLIP)
 
@@ -144,7 +144,7 @@ def test_parties_prove_no_rho(protocol, n_rows):
     card = model.privacy_
     assert card.protocol == protocol
     assert card.rows_declared == (n_rows is not None)
-    counted = [entry.question.kind for entry in card.entries].count(Asked.ROW_COUNT)
+    counted = [entry.question.kind for entry in card.entries].count(QuestionKind.ROW_COUNT)
     assert counted == (n_rows is None)
     assert card.rho < 0.5
     assert promise_of(model).rho == 0.5
@@ -184,7 +184,7 @@ def test_private_cuts_that_fall_together_cost_the_same(binning):
         rows = pa.table({"x": values, "y": np.arange(len(values)) % 2})
         card = seeded_card(model, rows, 0)
         costs.add(card.rho)
-        kinds |= {e.mechanism.kind for e in card.entries if e.question.kind is Asked.SPLIT}
+        kinds |= {e.mechanism.kind for e in card.entries if e.question.kind is QuestionKind.SPLIT}
     assert len(costs) == 1
     assert kinds <= EXPONENTIAL_KINDS
 
@@ -199,7 +199,9 @@ def test_what_is_not_known_of_a_card_proves_nothing(few):
         assert promise_of(Model(model.predictor_, silent, model.learner)).rho == 0.5
     counted = PrivateTreeClassifier(1.0, PATIENTS).fit(few)
     entries = counted.privacy_.entries
-    unknown = replace(entries[1], question=Question(Asked.OTHER, text="what"), mechanism=FLIP)
+    unknown = replace(
+        entries[1], question=Question(QuestionKind.OTHER, text="what"), mechanism=FLIP
+    )
     for changed in ((*entries[1:],), (*entries, unknown), (entries[1], entries[0], unknown), ()):
         card = replace(counted.privacy_, entries=changed)
         assert promise_of(Model(counted.predictor_, card, "tree")).rho == 0.5

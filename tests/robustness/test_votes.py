@@ -12,7 +12,7 @@ from privet.robustness import NoGuarantee, average_after, certified_share, safe_
 
 
 def reachable(votes, moves):
-    """All vote counts after at most so many trees changed their vote, abstaining included."""
+    """All vote counts after at most this many trees changed their vote, abstaining included."""
     found = {votes}
     for _ in range(moves):
         found |= {

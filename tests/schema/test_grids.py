@@ -28,7 +28,7 @@ def test_the_fine_grid_lies_within_the_bounds_and_rises(low, high):
 
 
 def numeric(low, high, bins):
-    """Return a feature with so many bins, or fewer if its bounds are close."""
+    """Return a feature with ``bins`` bins, or fewer if its bounds are close."""
     try:
         return Numeric(low, high, bins)
     except ValueError:

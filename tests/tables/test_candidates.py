@@ -14,9 +14,9 @@ from privet.errors import SchemaError
 from privet.tables import (
     Binary,
     Each,
-    Given,
     Multiway,
     Ordered,
+    ReleasedSplits,
     Split,
     Thresholds,
     View,
@@ -58,10 +58,10 @@ def test_losses_are_those_of_the_splits_they_stand_for(records):
             for child in range(split.n_children)
         ]
         assert losses[0, option] == Gini().losses(np.array(sums)).sum()
-        given_one = Given({0: [split]})
+        given_one = ReleasedSplits({0: [split]})
         assert losses_of(given_one, 0, counts, Gini(), range(1), VIEW)[0, 0] == losses[0, option]
         assert given_one.split(0, 0, 0, VIEW) == split
-    assert Given({}).split(1, 0, 0, VIEW) == Multiway().split(1, 0, 0, VIEW)
+    assert ReleasedSplits({}).split(1, 0, 0, VIEW) == Multiway().split(1, 0, 0, VIEW)
 
 
 def test_every_attribute_has_the_same_measure():
@@ -232,9 +232,9 @@ def test_candidates_of_another_view_are_refused_before_anything_is_spent():
         Binary([Each(1, sizes[0] - 1), fitting[1]]),
         Thresholds(STEPS - 1),
         Thresholds(sizes[1] - 1),
-        Given({0: []}),
-        Given({1: [Split(0, (0,) * sizes[0])]}),
-        Given({0: [Split(0, (0,) * (sizes[0] - 1))]}),
+        ReleasedSplits({0: []}),
+        ReleasedSplits({1: [Split(0, (0,) * sizes[0])]}),
+        ReleasedSplits({0: [Split(0, (0,) * (sizes[0] - 1))]}),
         Ordered(Binary(fitting), {1: np.zeros((1, sizes[1]), dtype=np.intp)}),
         Ordered(Binary(fitting), {1: np.arange(sizes[1])[None, :-1]}),
     ]

@@ -73,7 +73,7 @@ def test_a_gain_moves_by_at_most_the_spread_on_large_tables(name, total, generat
 
 @pytest.mark.parametrize(("name", "big", "small"), [("gini", 10**6, 1_000), ("max", 5, 1)])
 def test_the_spread_is_nearly_attained_in_both_directions(name, big, small):
-    """privacy.md, section 2: a large pure child, and a small one of the other class."""
+    """A large pure child, and a small one of the other class."""
     tables = np.array([[[big, 0], [0, 1]], [[0, big], [small, 0]]])
     moved = gain_changes(CRITERIA[name], tables) / CRITERIA[name].spread
     assert moved.max() > 0.99

@@ -25,7 +25,7 @@ from privet.engines.losses import HEAVIEST, UNIT, loss_of
 from privet.errors import BudgetError, DataError
 from privet.privacy import SecureNoise, WholeTree
 from privet.tables import Gradients, Multiway, Split, pull_deviation
-from privet.tables import private as wall
+from privet.tables import cells as wall
 from privet.tables.whole_trees import Menu
 
 from ..engines.behind import scores_of  # noqa: TID252
@@ -79,15 +79,15 @@ def scored(table, kind):
 
 def behind(table, cells, scores, kind, *, pure):
     """Return what only the wall knows: exact sums by cell and moment."""
-    engine = wall._rooms[table].engine
+    engine = wall.behind_table[table].engine
     return engine.moments(
-        wall._handles[cells], wall._scores[scores], _reach(scores, kind), pure=pure
+        wall.behind_cells[cells], wall.behind_scores[scores], _reach(scores, kind), pure=pure
     )
 
 
 def scores_behind(table, scores):
     """Return what only the wall knows: the scores of all records."""
-    return scores_of(wall._rooms[table].engine, wall._scores[scores])
+    return scores_of(wall.behind_table[table].engine, wall.behind_scores[scores])
 
 
 def _reach(scores, kind):
@@ -420,10 +420,10 @@ def test_questions_about_classes_need_classes():
 
 def law_of_trees(table, ask):
     """Return the law of what a question about drawn trees answers, through the wall."""
-    room = wall._rooms[table]
+    room = wall.behind_table[table]
 
     def program(noise):
-        wall._rooms[table] = replace(room, noise=noise)
+        wall.behind_table[table] = replace(room, noise=noise)
         return tuple(ask())
 
     return law_of(program)
@@ -519,7 +519,7 @@ SMALL = {"two": [0, 1], "three": [0, 1, 2], "number": [0.0, 0.3, 1.0]}
 
 
 def small_tables(kind, values, most):
-    """Yield all tables of up to so many records, and every record to add (with its table)."""
+    """Yield all tables of up to this many records, and every record to add (with its table)."""
     universe = list(itertools.product(values, SMALL[kind]))
     for size in range(most):
         for records in itertools.combinations_with_replacement(range(len(universe)), size):
@@ -562,7 +562,7 @@ def test_no_neighbour_changes_the_gradients_by_more_than_was_paid_for(kind, budg
             table = open_small(kind, features, universe, records, budget)
             cells, scores = scored(table, kind)
             recorder = Recorder()
-            wall._rooms[table] = replace(wall._rooms[table], noise=recorder)
+            wall.behind_table[table] = replace(wall.behind_table[table], noise=recorder)
             cells.noisy_gradients(scores, amount, reach=REACH[kind])
             assert budget.amount(table.ledger.total) == amount
             (found[records],) = recorder.seen

@@ -18,7 +18,15 @@ from privet import Budget, Categorical, Numeric, PrivateTable, Schema
 from privet.errors import SchemaError
 from privet.privacy import SecureNoise, SeededNoise, WholeTree
 from privet.tables import whole_trees
-from privet.tables.whole_trees import STOP, Gathered, Menu, _Drawing, _Sums, check_sizes, draw_tree
+from privet.tables.whole_trees import (
+    STOP,
+    GatheredRecords,
+    Menu,
+    _Drawing,
+    _Sums,
+    check_sizes,
+    draw_tree,
+)
 
 from .enumeration import enumerated, law_of, offered
 
@@ -61,7 +69,7 @@ def test_every_tree_has_exactly_its_probability(case, weighted, merge):
     rate = 0.7
     drawn = law_of(
         lambda noise: draw_tree(
-            Gathered(codes, labels, weights, sizes),
+            GatheredRecords(codes, labels, weights, sizes),
             menu,
             noise,
             classes=classes,
@@ -140,7 +148,7 @@ def test_the_root_of_a_tree_of_depth_three_has_exactly_its_law(
 
     with pytest.raises(FirstChoice):
         draw_tree(
-            Gathered(*tables, sizes),
+            GatheredRecords(*tables, sizes),
             menu,
             Watcher(),
             classes=classes,
@@ -187,7 +195,7 @@ def test_drawn_trees_follow_the_law_and_a_wrong_rate_is_seen(source):
     rate = 0.4
     draws = [
         draw_tree(
-            Gathered(codes, labels, weights, menu.sizes),
+            GatheredRecords(codes, labels, weights, menu.sizes),
             menu,
             source,
             classes=2,
@@ -224,7 +232,7 @@ def test_no_neighbour_is_told_apart_by_more_than_epsilon(classes, depth):
     def law(records):
         codes = np.array([r[:-1] for r in records], dtype=np.uint8).reshape(-1, len(menu.sizes)).T
         labels = np.array([r[-1] for r in records], dtype=np.uint8)
-        source = Gathered(codes, labels, np.ones(len(records), dtype=np.int64), menu.sizes)
+        source = GatheredRecords(codes, labels, np.ones(len(records), dtype=np.int64), menu.sizes)
         return law_of(
             lambda noise: draw_tree(
                 source,
@@ -274,7 +282,7 @@ def test_the_logarithm_of_a_long_lookup_is_within_its_bound(classes, categories,
     labels = np.tile(np.arange(classes), categories)
     codes = np.repeat(np.arange(categories), classes).astype(np.uint16)[None]
     drawing = _Drawing(
-        Gathered(codes, labels, counts.ravel(), (categories,)),
+        GatheredRecords(codes, labels, counts.ravel(), (categories,)),
         Menu((False,), (categories,), (0,)),
         classes,
         rate,

@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 import privet
 from privet.errors import ModelFileError, OutputError
 from privet.model import MAX_ENTRIES, MAX_TEXTS, Model, PrivacyCard
-from privet.privacy import Asked, Cost, Entry, MechanismFacts, MechanismKind, Place, Question
+from privet.privacy import Cost, Entry, MechanismFacts, MechanismKind, Place, Question, QuestionKind
 from privet.schema import Categorical, Numeric, Schema
 from privet.tree import Cut, Grouping, Node, Tree
 
@@ -39,7 +39,7 @@ CARD = PrivacyCard(
     protocol=None,
     entries=(
         Entry(
-            Question(Asked.CLASS_COUNTS),
+            Question(QuestionKind.CLASS_COUNTS),
             Place(1),
             4,
             MechanismFacts(MechanismKind.DISCRETE_LAPLACE, Fraction(1)),

@@ -44,7 +44,7 @@ from privet.engines.memory import LocalBlocks
 from privet.federation import FederatedTable, Party
 from privet.privacy import DiscreteLaplace, SecureNoise, SeededNoise
 from privet.tables import Gradients, Multiway, PrivateCells, Scores, View
-from privet.tables import private as wall
+from privet.tables import cells as wall
 
 ROWS = 4_999  # a length that nothing else has
 TABLE = pa.table(make_patients(ROWS, seed=11))
@@ -412,7 +412,7 @@ class TestTheWalkerSeesLeaks:
     @pytest.mark.parametrize("name", [name for name in exact_answers() if name != "rows"])
     def test_an_answer_of_an_engine(self, name, tainted):
         table = PrivateTable(TABLE, None, PATIENTS, Budget(1.0))
-        engine, root = wall._rooms[table].engine, table.root()
+        engine, root = wall.behind_table[table].engine, table.root()
         options = {"pure": True} if name == "moments" else {}
         root.note = getattr(engine, name)(*asked_of(engine, name), **options)
         if isinstance(root.note, Iterator):
@@ -421,12 +421,12 @@ class TestTheWalkerSeesLeaks:
 
     def test_the_number_of_rows(self, tainted):
         table = PrivateTable(TABLE, None, PATIENTS, Budget(1.0))
-        assert leaks(wall._rooms[table].engine.rows) != []
+        assert leaks(wall.behind_table[table].engine.rows) != []
 
     def test_an_engine_and_its_handles(self):
         table = PrivateTable(TABLE, None, PATIENTS, Budget(1.0))
-        engine, root = wall._rooms[table].engine, table.root()
-        for hidden in (engine, engine._blocks, engine._blocks._blocks[0], wall._handles[root]):
+        engine, root = wall.behind_table[table].engine, table.root()
+        for hidden in (engine, engine._blocks, engine._blocks._blocks[0], wall.behind_cells[root]):
             assert leaks([hidden]) != []
 
     def test_codes_by_feature(self):

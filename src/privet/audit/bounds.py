@@ -24,8 +24,8 @@ class Finding:
     delta : float
         The delta at which it holds.
     confidence : float
-        How sure it is: over all audits with so many runs, a bound above the truth has at most the
-        probability ``1 - confidence``.
+        How sure it is: over all audits with this number of runs, a bound above the truth has at
+        most the probability ``1 - confidence``.
     event : str
         What tells the tables apart.
     order : str
@@ -35,8 +35,8 @@ class Finding:
     hits, trials : tuple of int
         How often the event happened, and in how many measured runs: on one, on the other.
     best_possible : float
-        What so many runs could have shown of a mechanism without any privacy. A claim above this
-        cannot be refuted, however wrong it is: take more runs.
+        What this number of runs could have shown of a mechanism without any privacy. A claim above
+        this cannot be refuted, however wrong it is: take more runs.
     """
 
     epsilon: float

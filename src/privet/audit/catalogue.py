@@ -88,7 +88,7 @@ class Case:
         n_jobs: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Verdict:
-        """Compare all neighbouring tables of up to so many records."""
+        """Compare all neighbouring tables of up to ``most_records`` records."""
         return audit(
             self.estimator,
             records=self.records,
@@ -103,7 +103,7 @@ class Case:
 
         As far as the values of these schemas are interchangeable (classes, bounds and categories
         are, an unknown category nearly so), this stands for all tables of up to two records. With
-        ``last``, only so many of the pairs, from the end.
+        ``last``, only that number of pairs, from the end.
         """
         records = self.records or universe(self.estimator.schema)
         alone: Table = (records[0],)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.audit.laws import Outcome, alone, outcomes
-from privet.audit.sources import Asked, Done, Live, Program, run
+from privet.audit.sources import Done, Live, Program, Unanswered, run
 from privet.errors import AuditError
 
 #: The orders of the Renyi divergences.
@@ -112,12 +112,12 @@ def compare(
                 "less depth or fewer rounds"
             )
         first, second = run(program, one, answers), run(program, other, answers)
-        if isinstance(first, Asked) and isinstance(second, Asked):
+        if isinstance(first, Unanswered) and isinstance(second, Unanswered):
             branches = outcomes(first.question, second.question, most_outcomes)
             if branches is not None:
                 todo.extend(((*answers, answer), p + x, q + y) for answer, x, y in branches)
                 continue
-        elif not isinstance(first, Asked) and not isinstance(second, Asked):
+        elif not isinstance(first, Unanswered) and not isinstance(second, Unanswered):
             if first != second:
                 remarks[_OUTPUTS] = None
             _add(laws[0], first, p)
@@ -222,7 +222,7 @@ def _follow(
         if runs > most_runs:
             raise AuditError("there are too many outcomes to follow them all")
         result = run(program, table, given)
-        if isinstance(result, Asked):
+        if isinstance(result, Unanswered):
             todo.extend(((*given, answer), p + x) for answer, x in alone(result.question))
         else:
             _add(law, result, p)

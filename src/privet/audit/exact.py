@@ -26,7 +26,7 @@ import numpy as np
 from privet.audit.comparison import Comparison, compare, follow
 from privet.audit.laws import alone
 from privet.audit.outputs import released_by
-from privet.audit.sources import Asked, law_of, run
+from privet.audit.sources import Unanswered, law_of, run
 from privet.errors import AuditError
 from privet.model import PrivacyCard
 from privet.privacy import Noise
@@ -132,11 +132,11 @@ def audit(
         The universe: the records that a table may have, features in the schema's order and then the
         target. If not given, a few that the schema allows (:func:`universe`).
     most_records : int, default=2
-        Tables have up to so many records.
+        Tables have up to this many records.
     pairs : sequence of pairs of tables, optional
         Compare these instead of all neighbours.
     paths : int, optional
-        Follow so many paths of answers instead of all (:func:`follow`).
+        Follow this many paths of answers instead of all (:func:`follow`).
     most_outcomes, most_runs : int
         See :func:`compare`; the runs are those of one pair.
     n_jobs : int, optional
@@ -314,7 +314,7 @@ def _repeats(fit: _Fit, table: Table) -> bool:
     while True:
         with _silent():
             first, again = (run(fit, table, answers) for _ in range(2))
-        if not isinstance(first, Asked):
+        if not isinstance(first, Unanswered):
             return bool(first == again)
         likeliest = max(alone(first.question), key=lambda outcome: outcome[1])
         answers = (*answers, likeliest[0])

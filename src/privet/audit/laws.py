@@ -179,7 +179,7 @@ def _weighted(
 
 
 def _sums(one: Sums, other: Sums, most: int) -> list[Outcome]:
-    """Return the outcomes of noisy integers, rounded; at most so many, if that is possible."""
+    """Return the outcomes of noisy integers, rounded; at most ``most``, if that is possible."""
     pairs = list(zip(one.values.ravel().tolist(), other.values.ravel().tolist(), strict=True))
     intervals = _rounding(pairs, one.scale, most)
     masses: dict[str, Callable[[int | None, int | None, float], float]] = {

@@ -33,9 +33,9 @@ from privet.privacy import Budget, draw_polya, draw_shares
 from privet.schema import Numeric, Schema
 from privet.tables import PrivateTable
 
-#: Option k is ahead of option j if its noise exceeds that of j by so many steps, at the most.
+#: Option k is ahead of option j if its noise exceeds that of j by at most this many steps.
 _MOST_STEPS = 2**13
-#: So many steps behind, an option never wins.
+#: An option that is this many steps behind never wins.
 _OUT = -(2**30)
 #: So often may a question be tried: far more than a search takes.
 _MOST_TRIALS = 10**6

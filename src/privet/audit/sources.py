@@ -32,7 +32,7 @@ T = TypeVar("T")
 Program = Callable[[Any, Noise], Hashable]
 
 
-class Asked(BaseException):
+class Unanswered(BaseException):
     """A question without an answer: the run ends here. No library may catch it."""
 
     def __init__(self, question: Question) -> None:
@@ -55,7 +55,7 @@ class Follower:
     def _answer(self, question: Callable[[], Question]) -> Any:
         for answer in self._answers:
             return answer.copy() if isinstance(answer, np.ndarray) else answer
-        raise Asked(question())
+        raise Unanswered(question())
 
     def add_laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         """See :class:`~privet.privacy.Noise`."""
@@ -172,7 +172,7 @@ class Live(Follower):
     def _work(self, program: Program, table: Any) -> None:
         try:
             self._questions.put(Done(program(table, self)))
-        except Asked:
+        except Unanswered:
             pass  # nobody wants to know any more
         except BaseException as error:
             self._questions.put(error)
@@ -182,7 +182,7 @@ class Live(Follower):
         self._questions.put(asked)
         reply = self._replies.get()
         if isinstance(reply, Done):
-            raise Asked(asked)
+            raise Unanswered(asked)
         return reply.copy() if isinstance(reply, np.ndarray) else reply
 
     def next(self) -> Any:
@@ -225,5 +225,5 @@ def run(program: Program, table: Any, answers: tuple[Any, ...]) -> Any:
     """Run a program with prepared answers; return its output, or the question after the last."""
     try:
         return program(table, Follower(answers))
-    except Asked as asked:
+    except Unanswered as asked:
         return asked

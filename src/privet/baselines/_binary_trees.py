@@ -10,7 +10,7 @@ from privet.baselines._learners import DEEPEST, Forest, count_two_ways, learn_bd
 from privet.criteria import Gini
 from privet.ensemble import Ensemble
 from privet.estimators._base import PrivateClassifier, PrivateTreeEstimator
-from privet.estimators.parameters import BINS, TREES, Parameter, Whole
+from privet.estimators.parameters import BINS, TREES, Parameter, WholeNumber
 from privet.estimators.registry import register
 from privet.privacy import Coins, LedgerStore
 from privet.schema import Schema
@@ -71,7 +71,7 @@ class BDPTClassifier(PrivateTreeEstimator):
     """
 
     _parameters: ClassVar[Mapping[str, Parameter]] = {
-        "max_depth": Whole(1, DEEPEST),
+        "max_depth": WholeNumber(1, DEEPEST),
         "n_bins": BINS,
     }
     asks: ClassVar[frozenset[str]] = frozenset({"choose_splits", "noisy_class_counts"})
@@ -154,7 +154,7 @@ class DPGDFClassifier(PrivateClassifier):
 
     _parameters: ClassVar[Mapping[str, Parameter]] = {
         "n_estimators": TREES,
-        "max_depth": Whole(1, DEEPEST),
+        "max_depth": WholeNumber(1, DEEPEST),
         "n_bins": BINS,
     }
     asks: ClassVar[frozenset[str]] = frozenset({"choose_labels", "choose_splits"})

@@ -37,15 +37,15 @@ from privet.schema import Schema
 from privet.tables import Binary, Cells, Each, Multiway, Split, Table, View, list_candidates
 from privet.tree import Tree
 
-#: Random cuts are drawn from a public grid of so many even steps.
+#: Random cuts are drawn from a public grid of this many even steps.
 STEPS = 128
 #: Records that a leaf should have, for the depth that is right if none is given (DiPriMe, 4).
 OCCUPANCY = 25
 #: More levels of binary tests than these would have more leaves than anybody fills.
 DEEPEST = 12
-#: A node of a decision forest is split only if its noisy size is so many deviations of its noise.
+#: A node of a decision forest is split only if its noisy size is this many deviations of its noise.
 LEAST_DEVIATIONS = 2
-#: BDPT splits nodes of at least so many records.
+#: BDPT splits nodes of at least this many records.
 LEAST_TO_SPLIT = 2
 
 
@@ -323,7 +323,7 @@ def _random_split(region: Region, view: View, coins: Coins) -> Split | None:
 def _some_features(
     usable: NDArray[np.bool_], most: int, coins: Sequence[Coins]
 ) -> NDArray[np.bool_]:
-    """Return up to so many of the features that each cell may use, chosen by its tree's coins."""
+    """Return up to ``most`` of the features that each cell may use, chosen by its tree's coins."""
     if most >= usable.shape[1]:
         return usable
     some = np.zeros_like(usable)

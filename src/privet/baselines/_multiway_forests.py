@@ -21,10 +21,10 @@ from privet.estimators.parameters import (
     ROWS,
     TREES,
     Automatic,
+    Boolean,
     Choice,
     Parameter,
-    Truth,
-    Whole,
+    WholeNumber,
 )
 from privet.estimators.registry import register
 from privet.privacy import Coins, LedgerStore
@@ -38,10 +38,10 @@ class _PatilSingh(PrivateEstimator):
 
     _parameters: ClassVar[Mapping[str, Parameter]] = {
         "n_estimators": TREES,
-        "max_depth": Automatic(Whole(1, DEEPEST)),
+        "max_depth": Automatic(WholeNumber(1, DEEPEST)),
         "n_bins": BINS,
         "max_features": FEATURES,
-        "partition": Truth(),
+        "partition": Boolean(),
         "n_rows": ROWS,
     }
 
@@ -298,10 +298,10 @@ class FletcherIslamForestClassifier(PrivateClassifier):
 
     _parameters: ClassVar[Mapping[str, Parameter]] = {
         "n_estimators": TREES,
-        "max_depth": Automatic(Whole(1, DEEPEST)),
+        "max_depth": Automatic(WholeNumber(1, DEEPEST)),
         "n_bins": BINS,
-        "min_support": Whole(0, MAX_ROWS),
-        "prune": Truth(),
+        "min_support": WholeNumber(0, MAX_ROWS),
+        "prune": Boolean(),
         "n_rows": ROWS,
     }
     asks: ClassVar[frozenset[str]] = frozenset({"choose_splits", "noisy_class_counts"})

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from privet.baselines._learners import DEEPEST, Forest, learn_random_trees
 from privet.ensemble import Ensemble
 from privet.estimators._base import PrivateClassifier, PrivateEstimator, PrivateRegressor
-from privet.estimators.parameters import ROWS, TREES, Automatic, Parameter, Truth, Whole
+from privet.estimators.parameters import ROWS, TREES, Automatic, Boolean, Parameter, WholeNumber
 from privet.estimators.registry import register
 from privet.privacy import Coins, LedgerStore
 from privet.schema import Schema
@@ -22,8 +22,8 @@ class _RandomTrees(PrivateEstimator):
 
     _parameters: ClassVar[Mapping[str, Parameter]] = {
         "n_estimators": TREES,
-        "max_depth": Automatic(Whole(1, DEEPEST)),
-        "partition": Truth(),
+        "max_depth": Automatic(WholeNumber(1, DEEPEST)),
+        "partition": Boolean(),
         "n_rows": ROWS,
     }
 

@@ -11,7 +11,7 @@ from privet.model import PrivacyCard
 from privet.privacy import (
     ADJACENCY,
     Budget,
-    Draw,
+    Withdrawal,
     mechanism_words,
     place_words,
     question_words,
@@ -75,7 +75,7 @@ def say_card(card: PrivacyCard) -> None:
     say("Verdict: NOT PRIVATE", style="red")
 
 
-def say_draws(draws: Sequence[Draw], budget: Budget) -> None:
+def say_withdrawals(draws: Sequence[Withdrawal], budget: Budget) -> None:
     """Print the draws of a ledger file as a table."""
     unit = "epsilon" if budget.accountant == "pure" else "rho"
     counted = f"counted {unit}"

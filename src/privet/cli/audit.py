@@ -39,7 +39,7 @@ def audit(
         typer.Option("--readers", help="Try to make one record change how others are read."),
     ] = False,
     records: Annotated[
-        int | None, typer.Option(help="With --exact: tables of up to so many records. [default: 2]")
+        int | None, typer.Option(help="With --exact: most records of a table. [default: 2]")
     ] = None,
     data: Annotated[
         Path | None,
@@ -171,8 +171,8 @@ def _sampled(
             )
     table.show()
     say(
-        "At least: a lower bound on epsilon at 95 % confidence; could show: the most that so many "
-        "runs can. A small bound proves nothing, one above the claim proves a bug."
+        "At least: a lower bound on epsilon at 95 % confidence; could show: the most that this "
+        "number of runs can. A small bound proves nothing, one above the claim proves a bug."
     )
     if own:
         say(

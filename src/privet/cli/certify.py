@@ -249,6 +249,6 @@ def _overview_sentences(changed: bool) -> list[str]:
 def _scope(changed: bool) -> str:
     counted = "added, removed or changed (which counts twice)" if changed else "added or removed"
     return (
-        f"They hold for every way in which so many rows are {counted} before the fit, by "
+        f"They hold for every way in which that number of rows are {counted} before the fit, by "
         "somebody who does not know its noise. They say nothing about one fitted model."
     )

@@ -22,7 +22,7 @@ def ledger(
     ] = None,
 ) -> None:
     """Show what was spent on a table; with --create, open its books with a total budget."""
-    from privet.cli._show import say_draws
+    from privet.cli._show import say_withdrawals
     from privet.cli._terminal import say
     from privet.errors import BudgetError
     from privet.outputs import check_output
@@ -49,6 +49,6 @@ def ledger(
     # All is read and checked, at one moment, before anything is shown.
     books = LedgerStore(file).books
     say(f"Ledger of {'an unnamed table' if books.table is None else quoted(books.table)}")
-    say_draws(books.draws, books.budget)
+    say_withdrawals(books.withdrawals, books.budget)
     spent, left = (readable(amount, books.budget) for amount in (books.spent, books.left))
     say(f"Total: {books.budget}; spent: {spent}; left: {left}")

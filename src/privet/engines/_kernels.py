@@ -97,7 +97,7 @@ def route(
 
 @dataclass(frozen=True, eq=False)
 class AxisTable:
-    """The axes of cells as arrays: features, and where the places of codes are listed (-1: not)."""
+    """The axes of cells as arrays: features, and where their order is in ``orders`` (-1: none)."""
 
     features: NDArray[np.int32]
     starts: NDArray[np.int64]
@@ -126,7 +126,7 @@ class AxisTable:
 def sort_by_cell(
     cells: NDArray[np.int32], size: int, *, fast: bool
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the rows of every cell, cell by cell, and where each cell's begin."""
+    """Return the rows sorted by cell, and where each cell begins."""
     if not fast:
         rows = np.argsort(cells, kind="stable").astype(np.int32)
         return rows, np.searchsorted(cells, np.arange(size + 1), sorter=rows)
@@ -190,7 +190,7 @@ def _of_cells(
 
 
 def look_up(codes: NDArray[Any], table: NDArray[Any], out: NDArray[Any], *, fast: bool) -> None:
-    """Write what a table has for each code."""
+    """Write ``table[code]`` for each code."""
     if fast:
         _loops().look_up(codes, table, out)
     else:
@@ -221,7 +221,7 @@ class GridSearch:
         with np.errstate(over="ignore"):
             above = 1 / np.float64(high if within else high - low)
             below = 1 / np.float64(-low) if within else above
-        # With no width to speak of, any factor will do. None is zero: of infinity that is NaN.
+        # If the width is too small for an inverse, any factor will do but zero (0 * inf is NaN).
         self._above, self._below = (float(x) if x < np.inf else 1.0 for x in (above, below))
         self._within = within
         self._start: NDArray[np.uint16] | None = None

@@ -31,7 +31,7 @@ class Axis:
     sides: NDArray[np.bool_] | None = None
 
     def children(self, way: int, size: int) -> tuple[int, ...]:
-        """Return the child of each of so many codes, for one of the axis' cuts or subsets."""
+        """Return the child of each of ``size`` codes, for one of the axis' cuts or subsets."""
         if self.sides is not None:
             return tuple(self.sides[way].astype(int).tolist())
         cut = self.first + 1 + way

@@ -4,8 +4,8 @@ A block holds codes: for every number its place on the feature's public grid (tw
 category its place in the list (one byte, or two), and the target. Raw values are gone. What a
 learner sees are *views*, whose codes are looked up from these, one byte each where that suffices.
 
-Everything else a block has is a memory of work that can be done again: the codes of the last view,
-the cells and scores of lineages. It may be lost at any time.
+All else that a block has was worked out from these and can be worked out again: the codes of the
+last view, which cell each record is in, scores. It may be lost at any time.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from privet.schema import Schema
 _CHUNK = 16_384
 
 
-class Room(Protocol):
-    """Where a block puts what it works out: in memory, or in a file that nobody else sees."""
+class Allocator(Protocol):
+    """Gives a block arrays for what it works out: in memory, or in a file that nobody else sees."""
 
     def __call__(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Return an array of this shape; what it holds is not set."""
+        """Return an array of this shape; its values are not set."""
 
 
 class Block:
@@ -46,7 +46,7 @@ class Block:
         and 1 (NaN: missing).
     fast : bool
         Whether the table is large enough for compiled loops.
-    room : Room
+    allocate : Allocator
     """
 
     def __init__(
@@ -56,13 +56,13 @@ class Block:
         target: NDArray[Any],
         *,
         fast: bool,
-        room: Room = np.empty,
+        allocate: Allocator = np.empty,
     ) -> None:
         self.schema = schema
         self.fast = fast
         self._codes = codes
         self._target = target
-        self._room = room
+        self._allocate = allocate
         self._loss = loss_of(schema)
         self._seen: tuple[View, NDArray[Any]] | None = None
         self._sorted: tuple[int, NDArray[np.int32], NDArray[np.int64]] | None = None
@@ -74,7 +74,7 @@ class Block:
 
     @property
     def classes(self) -> int:
-        """The number of classes; a number is of one class, as far as counting goes."""
+        """The number of classes; for a number as the target, one that holds all records."""
         return 1 if self.schema.classes is None else len(self.schema.classes)
 
     @property
@@ -94,11 +94,11 @@ class Block:
         return self._codes[feature]
 
     def codes(self, view: View) -> NDArray[Any]:
-        """Return the block as a view sees it, one row of codes per feature; the last is kept."""
+        """Return the codes of a view, one row per feature; those of the last view are kept."""
         if self._seen is None or (self._seen[0] is not view and self._seen[0] != view):
             self._seen = None  # frees the old codes before the new ones are made
             narrow = np.uint8 if max(view.sizes) <= 2**8 else np.uint16
-            found = self._room((len(self._codes), len(self)), narrow)
+            found = self._allocate((len(self._codes), len(self)), narrow)
             for feature, mine in enumerate(self._codes):
                 table = view.table(feature)
                 if table is None:
@@ -109,13 +109,13 @@ class Block:
         return self._seen[1]
 
     def cells(self, lineage: Lineage) -> NDArray[np.int32]:
-        """Return which cell each record lies in (-1: none of them); it is remembered."""
+        """Return the cell of every record (-1: none of them), and remember it."""
         if lineage.number not in self._cells:
             self._cells[lineage.number] = self._follow(lineage)
         return self._cells[lineage.number]
 
     def by_cell(self, lineage: Lineage) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the rows cell by cell, and where each cell's begin; the last is kept."""
+        """Return the rows sorted by cell, and where each cell begins; the last answer is kept."""
         if self._sorted is None or self._sorted[0] != lineage.number:
             self._sorted = None
             found = _kernels.sort_by_cell(self.cells(lineage), lineage.size, fast=self.fast)
@@ -123,17 +123,25 @@ class Block:
         return self._sorted[1:]
 
     def _follow(self, lineage: Lineage) -> NDArray[np.int32]:
-        found = self._room((len(self),), np.int32)
-        step, parent = lineage.step, lineage.parent
-        if parent is None:
+        steps: list[Lineage] = []  # from the last back to what is known
+        known: Lineage | None = lineage
+        while known is not None and known.number not in self._cells:
+            steps.append(known)
+            known = known.parent
+        cells = None if known is None else self._cells[known.number]
+        for step in reversed(steps):
+            cells = self._go(step, cells)
+        assert cells is not None
+        return cells
+
+    def _go(self, lineage: Lineage, before: NDArray[np.int32] | None) -> NDArray[np.int32]:
+        """Return the cells of records after a step, from those before it."""
+        found, step = self._allocate((len(self),), np.int32), lineage.step
+        if before is None:
             known = self.labels < self.classes
             inside = self._part(step) if isinstance(step, Parts) else 0
             found[:] = np.where(known, inside, -1)
-            return found
-        before = self._cells.get(parent.number)
-        if before is None:
-            before = self._follow(parent)
-        if isinstance(step, Take):
+        elif isinstance(step, Take):
             np.take(step.numbers, before, out=found, mode="wrap")
         else:
             assert isinstance(step, Divide)
@@ -151,8 +159,8 @@ class Block:
     def _part(self, step: Parts) -> NDArray[np.int64]:
         """Return the part of every record, by a keyed hash of its codes and its target.
 
-        Not a library's hash: nothing hangs on its quality but the balance of the parts, and a
-        function of one record at a time is all that the proof needs.
+        A hash of our own: privacy needs only that it is a function of one record at a time, and
+        how good it is decides no more than how even the parts are.
         """
         state = np.full(len(self), np.uint64(step.key))
         for codes in self._codes:
@@ -162,7 +170,7 @@ class Block:
         return ((state >> np.uint64(32)) * np.uint64(step.count) >> np.uint64(32)).astype(np.int64)
 
     def scores(self, lineage: ScoreLineage) -> NDArray[np.float64]:
-        """Return the scores of every record; those before are not kept."""
+        """Return the scores of every record, and forget those that they were made from."""
         if lineage.number not in self._scores:
             self._scores[lineage.number] = self._scored(lineage)
         return self._scores[lineage.number]
@@ -177,12 +185,12 @@ class Block:
                 steps.append(known)
                 known = known.parent
         if found is None:
-            found = self._room((len(self), len(lineage.start)), np.float64)
+            found = self._allocate((len(self), len(lineage.start)), np.float64)
             found[:] = lineage.start
         for step in reversed(steps):
             if step.cells is None or step.values is None:
                 continue
-            # What records outside all cells (-1) find is the last row: nothing.
+            # A last row of zeros: records outside all cells have number -1, which finds it.
             more = np.concatenate([step.values, np.zeros((1, found.shape[1]))])
             cells = self._cells.get(step.cells.number)
             if cells is None:
@@ -203,13 +211,13 @@ class Block:
     def moments(
         self, scores: ScoreLineage, reach: float, *, pure: bool
     ) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-        """Yield by chunks of rows the whole numbers whose sums say how to change the scores."""
+        """Yield the moments of every record's loss, by chunks of rows, as whole numbers."""
         known = self.scores(scores)
         for part, targets in self._targets():
             yield part, self._loss.moments(targets, known[part], reach, pure=pure)
 
     def _targets(self) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Yield the targets by chunks, at least one; unknown ones (in no cell) are harmless."""
+        """Yield the targets by chunks, at least one; unknown ones, in no cell, get any value."""
         for part in self._chunks():
             targets = self._target[part]
             if self.schema.classes is None:

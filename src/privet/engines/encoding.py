@@ -25,7 +25,7 @@ from privet.engines import _kernels
 from privet.reading import Column, Columns
 from privet.schema import Numeric, Schema
 
-#: Rows of an array whose numbers are encoded together, while they are in the cache.
+#: Rows of an array that are encoded together, so that they stay in the cache.
 _CHUNK = 16_384
 
 
@@ -62,7 +62,7 @@ class Encoder:
         return sum(kind.itemsize for kind in (*self.kinds, self.target_kind))
 
     def empty(self, rows: int) -> tuple[list[NDArray[Any]], NDArray[Any]]:
-        """Return arrays for so many rows."""
+        """Return arrays for this many rows."""
         codes = [np.empty(rows, dtype=kind) for kind in self.kinds]
         return codes, np.empty(rows, dtype=self.target_kind)
 
@@ -94,7 +94,7 @@ class Encoder:
                 codes[j][:] = columns.codes(name, feature.values)
 
     def encode_target(self, target: Column, out: NDArray[Any]) -> None:
-        """Write classes, or numbers between the bounds as parts of the way."""
+        """Write classes, or numbers as parts of the way between the bounds."""
         if self.schema.classes is not None:
             out[:] = target.codes(self.schema.classes)
             return
@@ -111,7 +111,7 @@ def _search(feature: Numeric) -> _kernels.GridSearch:
 
 
 def narrowest(codes: int) -> np.dtype[Any]:
-    """Return the type that holds so many codes in the fewest bytes."""
+    """Return the smallest type that holds this many codes."""
     return np.dtype(np.uint8 if codes <= 2**8 else np.uint16 if codes <= 2**16 else np.uint32)
 
 
@@ -121,13 +121,13 @@ def workers() -> int:
 
 
 def parts_of(rows: int, count: int) -> list[slice]:
-    """Return so many parts of the rows, of about the same size."""
+    """Return the rows in ``count`` parts of about the same size."""
     bounds = [rows * k // count for k in range(count + 1)]
     return [slice(start, stop) for start, stop in pairwise(bounds)]
 
 
 def in_threads(work: Any, items: Sequence[Any] | Iterable[Any], *, fast: bool) -> list[Any]:
-    """Work in threads if the loops are compiled; numpy's counting would keep the lock."""
+    """Run jobs in threads, if the loops are compiled: numpy would not release the lock."""
     items = list(items)
     if not fast or len(items) < 2 or workers() < 2:
         return [work(item) for item in items]

@@ -1,7 +1,7 @@
 """The engine: questions to blocks of rows, whose answers are added up.
 
-Where the blocks are is a matter of :class:`Blocks`: in memory, in mapped files, on a cluster. All
-else is the same for all of them, which is why they give the same numbers.
+Where the blocks are is up to :class:`Blocks`: in memory, in mapped files, on a cluster. All else is
+the same code, which is why all engines give the same numbers.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Blocks(Protocol):
 
     @property
     def gathers(self) -> bool:
-        """Whether rows of a cell may be brought together; else sums are, however large."""
+        """Whether the rows of a cell may be moved to the driver; if not, only sums are."""
 
     def ask(self, question: ask.BlockQuestion[T], forget: Sequence[int]) -> T:
         """Return the answer for all blocks together.
@@ -78,7 +78,7 @@ class BlockEngine:
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
         self._numbers = count()
-        #: Numbers that nobody has any more; a list that is never swapped, since finalizers have it.
+        #: Numbers of handles that are gone. Finalizers append to this very list: never replace it.
         self._stale: list[int] = []
 
     @property
@@ -139,7 +139,7 @@ class BlockEngine:
         """See :class:`~privet.engines.Engine`."""
         before = scores.lineage
         lineage = ScoreLineage(
-            next(self._numbers), before.start, before, cells.lineage, np.array(values)
+            next(self._numbers), before.start, cells.lineage, np.array(values), before
         )
         return self._scores(lineage, (scores, cells))
 
@@ -157,9 +157,9 @@ class BlockEngine:
     def _ask(
         self, question: ask.BlockQuestion[T], *handles: CellsHandle | ScoresHandle | None
     ) -> T:
-        """Ask all blocks; from then on they know the cells and scores that they were asked about.
+        """Ask all blocks, which have then worked out the cells and scores of the question.
 
-        Only then what these were made from may be forgotten, at the next question.
+        What these were made from is no longer needed: blocks forget it with the next question.
         """
         stale = [self._stale.pop() for _ in range(len(self._stale))]
         answer = self._blocks.ask(question, stale)
@@ -297,8 +297,8 @@ def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
 def _groups(features: Sequence[int], sizes: Sequence[int]) -> tuple[ask.Group, ...]:
     """Return the features in groups of four with the largest size of each group.
 
-    Four features of one size are counted several times faster than one by one; the order by
-    size bounds what the common size wastes by four times the largest one.
+    Four features with tables of one size are counted several times faster than one by one. They
+    are grouped by size, so that the common size wastes little.
     """
     order = sorted(features, key=lambda j: sizes[j])
     groups = [tuple(order[k : k + 4]) for k in range(0, len(order), 4)]

@@ -38,7 +38,7 @@ class Engine(Protocol):
 
     @property
     def gathers(self) -> bool:
-        """Whether the rows of cells may be brought together for a draw of whole trees."""
+        """Whether the rows of cells may be moved to the driver for a draw of whole trees."""
 
     def close(self) -> None:
         """Give up the rows, and what was worked out about them."""
@@ -49,7 +49,7 @@ class Engine(Protocol):
         """Return the whole table as one cell; records without a known target are left out."""
 
     def parts(self, view: View, count: int, key: int) -> CellsHandle:
-        """Return the table as disjoint cells; a keyed hash of each record says which is its own."""
+        """Return the table as disjoint cells, to which a keyed hash assigns each record."""
 
     def take(self, cells: CellsHandle, chosen: NDArray[np.intp]) -> CellsHandle:
         """Return some of the cells, renumbered in the order given."""
@@ -63,12 +63,12 @@ class Engine(Protocol):
     def add_scores(
         self, scores: ScoresHandle, cells: CellsHandle, values: NDArray[np.float64]
     ) -> ScoresHandle:
-        """Return scores to which every record's cell has added; the old ones are used up."""
+        """Return scores with the values of each record's cell added; do not use the old ones."""
 
     # Sums over rows.
 
     def class_counts(self, cells: CellsHandle) -> NDArray[np.int64]:
-        """Return counts of shape (cells, classes); a number is of one class."""
+        """Return counts of shape (cells, classes); of one class if the target is a number."""
 
     def target_counts(self, cells: CellsHandle, steps: int) -> NDArray[np.int64]:
         """Return how many records of each cell have each of ``steps + 1`` target values."""
@@ -90,9 +90,10 @@ class Engine(Protocol):
         """Return the sums of the loss's moments, of shape (cells, moments)."""
 
     def places(self, cells: CellsHandle, axes: Sequence[Axis]) -> Sparse:
-        """Return where on their axes records are: ``cell * width + place``, and how many.
+        """Return at which places of their cells' axes records lie, and how many at each.
 
-        ``width`` is the largest number of codes of the view.
+        Places are numbered ``cell * width + place``; ``width`` is the largest number of codes of
+        the view.
         """
 
     def sides(
@@ -109,12 +110,12 @@ class Engine(Protocol):
     def tree_rows(
         self, cells: CellsHandle, start: int, stop: int, scores: ScoresHandle | None, reach: float
     ) -> list[Records]:
-        """Return the records of some cells; with scores, as they pull at them."""
+        """Return the records of cells ``start`` to ``stop``; with scores, pulls are the labels."""
 
     def tree_facts(
         self, cells: CellsHandle, cell: int, scores: ScoresHandle | None, reach: float
     ) -> NDArray[np.int64]:
-        """Return how many records have each code, feature after feature, and their weight."""
+        """Return how many records have each code, feature after feature, and the sum of weights."""
 
     def tree_sums(
         self,
@@ -125,4 +126,4 @@ class Engine(Protocol):
         scores: ScoresHandle | None,
         reach: float,
     ) -> NDArray[Any]:
-        """Return sums of weights by places, by pairs, or a slice of those by triples."""
+        """Return sums of weights by codes, by pairs of codes, or a slice of those by triples."""

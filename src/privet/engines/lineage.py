@@ -33,7 +33,10 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Take:
-    """Some cells are kept; the array has the new number of every old one, and -1 at its end."""
+    """Some cells are kept. ``numbers[i]`` is the new number of cell i, -1 if it is left out.
+
+    A last -1 is for records outside all cells, whose number is -1.
+    """
 
     numbers: NDArray[np.int32]
 
@@ -95,11 +98,11 @@ class Lineage:
     Attributes
     ----------
     number : int
-        By which blocks know these cells; no two of an engine have the same.
+        The name by which blocks know these cells, unique within an engine.
     size : int
         How many cells there are.
     view : View
-        Through which codes their records are seen.
+        Whose codes the steps are in terms of.
     step : Step
     parent : Lineage or None
     """
@@ -108,26 +111,52 @@ class Lineage:
     size: int
     view: View
     step: Step
-    parent: Lineage | None = None
+    parent: Lineage | None = field(default=None, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As one list: a chain of thousands of steps is too deep for pickle.
+        steps = [(one.number, one.size, one.view, one.step) for one in _ancestors(self)]
+        return _chained, (Lineage, steps)
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreLineage:
-    """The scores of all records: those before, and what was added to the records of cells."""
+    """The scores of all records: a start, or earlier scores and the values added to some cells."""
 
     number: int
     start: tuple[float, ...]
-    parent: ScoreLineage | None = None
     cells: Lineage | None = None
     values: NDArray[np.float64] | None = None
+    parent: ScoreLineage | None = field(default=None, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        steps = [(one.number, one.start, one.cells, one.values) for one in _ancestors(self)]
+        return _chained, (ScoreLineage, steps)
+
+
+def _ancestors(last: Any) -> list[Any]:
+    """Return all that a lineage came from, the first one first, and itself."""
+    found = []
+    while last is not None:
+        found.append(last)
+        last = last.parent
+    return found[::-1]
+
+
+def _chained(kind: type[Any], steps: Sequence[tuple[Any, ...]]) -> Any:
+    """Return the last of a chain of lineages."""
+    last = None
+    for step in steps:
+        last = kind(*step, last)
+    return last
 
 
 @dataclass(eq=False)
 class CellsHandle:
     """What an engine gives out for some cells.
 
-    ``before`` keeps what the cells were made from, until blocks have made them: a block can then
-    forget it without having to start from the whole table again.
+    ``before`` keeps the handle that the cells were made from alive until blocks have worked them
+    out: so a block need not start from the whole table.
     """
 
     lineage: Lineage
@@ -140,7 +169,7 @@ class CellsHandle:
 
     @property
     def view(self) -> View:
-        """Through which codes their records are seen."""
+        """Through which public cuts their records are seen."""
         return self.lineage.view
 
 

@@ -1,8 +1,9 @@
-"""What boosting asks of single records: which way each pulls, and how hard.
+"""What boosting needs of single records: the derivatives of their loss, as whole numbers.
 
 A loss turns a record's target and its score, a sum of released values, into whole numbers of
-bounded size. It looks at one record at a time, so neighbours stay neighbours; the bounds are
-enforced on the integers themselves, whatever rounding did before. Inside the wall. Proof:
+bounded size: which way the record *pulls* its score, and how hard. It looks at one record at a
+time, so that one more record changes a sum by one term; the bounds are enforced on the integers
+themselves, whatever rounding did before. Inside the wall. Proof:
 ``docs/proofs/boosting.md``.
 """
 
@@ -21,7 +22,7 @@ from privet.schema import Schema
 HEAVIEST = 127
 #: One, in the fixed point of gradients and curvatures.
 UNIT = 2**16
-#: Weight of the count next to the sum where both get Gaussian noise: a third of the squared length.
+#: Weight of the count beside a sum, where both get Gaussian noise: a third of the sum's square.
 _COUNT = round(UNIT / math.sqrt(3))
 
 
@@ -33,7 +34,7 @@ class Loss(Protocol):
     columns : int
         How many scores a record has.
     labels : int
-        How many labels the trees have that are drawn for it.
+        How many labels the trees have that boosting draws.
     """
 
     columns: int
@@ -47,7 +48,7 @@ class Loss(Protocol):
     def moments(
         self, targets: NDArray[Any], scores: NDArray[np.float64], reach: float, *, pure: bool
     ) -> NDArray[np.int64]:
-        """Return whole numbers per record, whose sums say how to change the scores."""
+        """Return whole numbers per record, whose sums are (scaled) first and second derivatives."""
 
     def bounds(self, *, pure: bool) -> tuple[int, int]:
         """Return bounds on a record's moments: their absolute sum, and their sum of squares."""

@@ -20,7 +20,7 @@ from privet.schema import Schema
 
 T = TypeVar("T")
 
-#: Rows of a block: many enough that asking it costs little, few enough that threads share a table.
+#: Rows of a block: enough that asking it costs little, few enough that threads have some each.
 BLOCK_ROWS = 2**18
 
 

@@ -23,9 +23,9 @@ from privet.errors import DataError
 
 T = TypeVar("T")
 
-#: Features that are counted together, and the number of codes that all of them fit in.
+#: Features that are counted together, and the largest of their numbers of codes.
 Group = tuple[tuple[int, ...], int]
-#: Where there are records: numbers of places, in order, and counts.
+#: Places that have records, in rising order, and how many each has.
 Sparse = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -38,7 +38,7 @@ class BlockQuestion(ABC, Generic[T]):
 
     @abstractmethod
     def merge(self, one: T, other: T) -> T:
-        """Return the answer for the rows of two blocks; may use up its arguments."""
+        """Return the answer for the rows of two blocks; may change its arguments."""
 
     def add(self, total: T, block: Block) -> T:
         """Return a total with the rows of one more block."""
@@ -87,8 +87,8 @@ class GridCounts(_Sum):
 class Histograms(BlockQuestion[list[NDArray[np.int32]]]):
     """Records by cell, class and code, for groups of features and cells ``start`` to ``stop``.
 
-    An answer has one array of shape (features, cells * classes + 1, codes) for every group; the
-    last line counts records outside the cells.
+    An answer has one array of shape (features, cells * classes + 1, codes) for every group. The
+    last one along its second axis counts records outside the cells.
     """
 
     cells: Lineage
@@ -172,7 +172,7 @@ class DensePlaces(_Sum):
 
 @dataclass(frozen=True, eq=False)
 class Places(BlockQuestion[Sparse]):
-    """The same where most places have no records: which have, in order, and how many."""
+    """As :class:`DensePlaces`, where few places have records: only those, with their counts."""
 
     cells: Lineage
     axes: Sequence[Axis]
@@ -229,8 +229,8 @@ class TreeRows(BlockQuestion[list[tuple[NDArray[Any], NDArray[Any], NDArray[np.u
     """The codes, labels and weights of the records of cells ``start`` to ``stop``, cell by cell.
 
     An answer has for every block the codes (features, records), labels and weights, and how many
-    records each cell has. Rows leave their block here, inside the wall: for a draw of whole trees
-    they are often less than the sums that it needs.
+    records each cell has. Rows leave their block here, but not the wall: for a draw of whole trees
+    they are often smaller than the sums that it needs.
     """
 
     cells: Lineage
@@ -311,7 +311,7 @@ class TreeLayout:
 
     @property
     def channels(self) -> int:
-        """How many numbers a sum has."""
+        """How many numbers a sum consists of."""
         return 1 if self.labels == 2 else self.labels
 
     @property
@@ -329,7 +329,7 @@ class TreeLayout:
     def weigh(
         self, labels: NDArray[Any], weights: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the channels of records, and their weights there."""
+        """Return the channel of every record, and the weight that it adds there."""
         weights = weights.astype(self.dtype)
         if self.labels == 2:
             signed = np.where(labels == 1, weights, -weights)
@@ -371,7 +371,7 @@ def tree_sums(
     of: str | int,
     rows: NDArray[np.intp] | None = None,
 ) -> NDArray[Any]:
-    """Return sums of weights of some records, all if not said: see :class:`TreeSums`."""
+    """Return sums of weights of some records (all, if ``rows`` is None): see :class:`TreeSums`."""
     from privet.engines import _tree_loops as loops
 
     first, upper = layout.first, layout.upper

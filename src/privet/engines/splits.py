@@ -27,8 +27,8 @@ class Split:
     children: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        # A number of its own kind, or an array, could be read as more children than it has codes:
-        # then records would end up in cells that the books know nothing of.
+        # Plain tuples of plain ints only: anything else could change what it says later, and send
+        # records to cells that the ledger does not know.
         if type(self.feature) is not int:
             raise ValueError("a feature is a whole number, its position in the schema")
         if type(self.children) is not tuple or set(map(type, self.children)) != {int}:

@@ -91,7 +91,7 @@ class StoredBlocks(LocalBlocks):
         blocks = []
         for number, rows in enumerate(lengths):
             target, *codes = _mapped(_block_file(directory, number), encoder, rows)
-            blocks.append(Block(schema, codes, target, fast=fast, room=room))
+            blocks.append(Block(schema, codes, target, fast=fast, allocate=room))
         super().__init__(schema, blocks)
         self._end = None if lock is None else finalize(self, _remove, directory, lock, os.getpid())
 

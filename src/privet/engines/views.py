@@ -1,4 +1,4 @@
-"""How finely a table is seen: public cut points per feature, of which codes are made."""
+"""How finely a table is seen: public cuts of every number, between which its codes lie."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class View:
     schema : Schema
     cuts : tuple
         For every numeric feature its increasing cut points, all of them on the feature's grid; for
-        every categorical one None. Code j of a number means that j cuts are not above it; the code
-        after the last interval is the extra bin.
+        every categorical one None. Code j of a number means that j cuts are not above it; the last
+        code is for missing values.
     """
 
     schema: Schema

@@ -1,4 +1,4 @@
-"""What all estimators share: reading input, paying, and the card. The algorithms are elsewhere."""
+"""What all estimators share: reading input, paying, and the privacy card."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class PrivateEstimator(BaseEstimator):
     docstring stand for texts that all share (``_texts.py``).
     """
 
-    #: What model files call it; the name with which it is registered, if it says nothing else.
+    #: What model files call it; by default the name with which it is registered.
     learner: ClassVar[str]
     #: What its own parameters may be.
     _parameters: ClassVar[Mapping[str, Parameter]] = {}
-    #: With less epsilon no answer is better than a guess, and rounding would count.
+    #: A smaller epsilon is refused: answers would be guesses, and rounding would matter.
     _least_epsilon: ClassVar[float] = 0.0
     #: The questions that its learner asks, whatever its parameters: methods of
     #: :class:`~privet.tables.Table` and :class:`~privet.tables.Cells`. If a table cannot answer
@@ -111,7 +111,7 @@ class PrivateEstimator(BaseEstimator):
         return getattr(self, "n_rows", None) is not None
 
     def _not_covered(self) -> str | None:
-        """Return the option for whose answers no budget pays, if one is chosen."""
+        """Return the chosen option that no budget pays for, if there is one."""
         return None
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -185,7 +185,7 @@ class PrivateEstimator(BaseEstimator):
         return self
 
     def _open(self, X: Any, y: Any) -> _Rows | Table:
-        """Return what is learnt from: rows, or a table that somebody else opened."""
+        """Return what to learn from: rows, or a table that somebody else opened."""
         if isinstance(X, PrivateTable | FederatedTable):
             if y is not None:
                 raise DataError("a table has its own target: fit it without y")
@@ -363,13 +363,13 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
     _of_classes: ClassVar[bool] = False
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Return the number that is expected of every row, within the schema's bounds."""
+        """Return the predicted number of every row, within the schema's bounds."""
         check_is_fitted(self)
         return self.predictor_.predict_value(self._check_columns(X))[:, 0]
 
 
 class SingleTree:
-    """What estimators have that end in one tree."""
+    """What all estimators have whose model is one tree."""
 
     predictor_: Tree | Ensemble
 
@@ -382,7 +382,7 @@ class SingleTree:
 
 
 class PrivateTreeEstimator(SingleTree, PrivateClassifier):
-    """Base of the classifiers that end in one tree."""
+    """Base of the classifiers whose model is one tree."""
 
 
 @dataclass
@@ -422,7 +422,7 @@ class _Rows:
         )
 
     def settle(self, ledger: Ledger) -> None:
-        """Write down what was spent; a model that is paid for must not be lost if that fails."""
+        """Write down what was spent; if that fails, the model, which is paid for, is kept."""
         if self._reservation is None:
             return
         try:

@@ -14,7 +14,7 @@ from privet.estimators._base import (
     PrivateRegressor,
     open_store,
 )
-from privet.estimators.parameters import ROWS, Automatic, Choice, Parameter, Truth, Whole
+from privet.estimators.parameters import ROWS, Automatic, Boolean, Choice, Parameter, WholeNumber
 from privet.estimators.registry import register
 from privet.learners import boosting, whole_trees
 from privet.privacy import Budget, LedgerStore
@@ -31,10 +31,10 @@ class _Boosting(PrivateEstimator):
     """What both share: the parameters of the rounds."""
 
     _parameters: ClassVar[Mapping[str, Parameter]] = {
-        "n_rounds": Automatic(Whole(1, MOST_ROUNDS)),
-        "max_depth": Automatic(Whole(1, 3)),
+        "n_rounds": Automatic(WholeNumber(1, MOST_ROUNDS)),
+        "max_depth": Automatic(WholeNumber(1, 3)),
         "n_rows": ROWS,
-        "merge_tests": Truth(),
+        "merge_tests": Boolean(),
     }
     _least_epsilon: ClassVar[float] = 1e-3
     asks: ClassVar[frozenset[str]] = frozenset({"draw_trees"})
@@ -46,7 +46,7 @@ class _Boosting(PrivateEstimator):
     merge_tests: bool
 
     def _decide(self, schema: Schema) -> tuple[Budget, bool | None]:
-        """Return what the fit is booked in, and whether it is one tree; by public numbers alone.
+        """Return the fit's budget, and whether it is one tree; by public numbers alone.
 
         None leaves that to the noisy count, because the number of rows is not declared.
         """
@@ -59,7 +59,7 @@ class _Boosting(PrivateEstimator):
         whole_trees.check_schema(schema)
         given = super()._check_parameters(schema)
         if float(self.epsilon) < SMALLEST_ROUND * (given["n_rounds"] or 1):
-            raise BudgetError("so small an epsilon cannot be shared by so many rounds")
+            raise BudgetError("epsilon is too small to be shared by this number of rounds")
         given["merge"] = given.pop("merge_tests")
         return {**given, "single": self._decide(schema)[1]}
 

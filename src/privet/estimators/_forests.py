@@ -22,11 +22,11 @@ from privet.estimators.parameters import (
     ROWS,
     TREES,
     Automatic,
+    Boolean,
     Choice,
     Number,
     Parameter,
-    Truth,
-    Whole,
+    WholeNumber,
 )
 from privet.estimators.registry import register
 from privet.learners import forests
@@ -44,7 +44,7 @@ class _DiPriMe(PrivateEstimator):
 
     _parameters: ClassVar[Mapping[str, Parameter]] = {
         "variant": Choice(("uniform", "exp", "flip")),
-        "max_depth": Automatic(Whole(1, forests.DEEPEST)),
+        "max_depth": Automatic(WholeNumber(1, forests.DEEPEST)),
         "max_features": FEATURES,
         "rho": Number(0, 1),
         "calibration": CALIBRATION,
@@ -65,7 +65,7 @@ class _DiPriMe(PrivateEstimator):
             trees = PAPER_TREES
         elif trees is None and schema.classes is None:
             trees = NUMBER_TREES
-        options = forests.Options(
+        options = forests.DiPriMeOptions(
             n_estimators=trees,
             max_features=given.pop("max_features") or len(schema.names),
             split_share=Fraction(given.pop("rho")),
@@ -101,7 +101,7 @@ class _Forest(_DiPriMe):
     _parameters: ClassVar[Mapping[str, Parameter]] = {
         **_DiPriMe._parameters,
         "n_estimators": Automatic(TREES),
-        "partition": Truth(),
+        "partition": Boolean(),
     }
 
 

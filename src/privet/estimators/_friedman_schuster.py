@@ -16,7 +16,7 @@ from privet.estimators.parameters import (
     Number,
     Optional,
     Parameter,
-    Whole,
+    WholeNumber,
 )
 from privet.estimators.registry import register
 from privet.learners import friedman_schuster
@@ -46,7 +46,7 @@ class _Selecting(_FriedmanSchuster):
     _parameters: ClassVar[Mapping[str, Parameter]] = {
         **_FriedmanSchuster._parameters,
         "criterion": Choice(("max", "gini", "clipped_entropy", "entropy")),
-        "n_max": Optional(Whole(2, MAX_ROWS)),
+        "n_max": Optional(WholeNumber(2, MAX_ROWS)),
     }
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:

@@ -16,11 +16,11 @@ from privet.estimators.parameters import (
     Number,
     Optional,
     Parameter,
-    Whole,
+    WholeNumber,
 )
 from privet.estimators.registry import register
 from privet.learners import privatree
-from privet.learners.privatree import Options
+from privet.learners.privatree import PrivaTreeOptions
 from privet.privacy import Budget, LedgerStore, exact
 from privet.schema import Schema
 from privet.tables import Table
@@ -102,8 +102,8 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
     """
 
     _parameters: ClassVar[Mapping[str, Parameter]] = {
-        "max_depth": Whole(1, DEEPEST),
-        "max_bins": Optional(Whole(2, 1024)),
+        "max_depth": WholeNumber(1, DEEPEST),
+        "max_bins": Optional(WholeNumber(2, 1024)),
         "leaf_error": Number(0, 1),
         "binning": Choice(BINNINGS),
         "split": Choice(("select", "histogram")),
@@ -151,13 +151,13 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
                 "calibration='published' takes the number of rows as public, as the paper does: "
                 "give n_rows"
             )
-        return {"n_rows": rows, "options": Options(published=published, **given)}
+        return {"n_rows": rows, "options": PrivaTreeOptions(published=published, **given)}
 
     def _asks(self, **options: Any) -> tuple[str, ...]:
         return (*super()._asks(), *["noisy_counts"] * (options["n_rows"] is None))
 
     def _check_table(self, table: Table, **options: Any) -> None:
-        given: Options = options["options"]
+        given: PrivaTreeOptions = options["options"]
         if table.protocol is None:
             return
         if given.published:

@@ -21,11 +21,11 @@ from privet.estimators.parameters import (
     Number,
     Optional,
     Parameter,
-    Whole,
+    WholeNumber,
 )
 from privet.estimators.registry import register
 from privet.learners import topdown
-from privet.learners.topdown import Options
+from privet.learners.topdown import TopDownOptions
 from privet.privacy import Budget, LedgerStore, exact
 from privet.schema import Schema
 from privet.tables import Table
@@ -107,13 +107,13 @@ class TopDownClassifier(PrivateTreeEstimator):
     """
 
     _parameters: ClassVar[Mapping[str, Parameter]] = {
-        "max_nodes": Whole(1, MOST_NODES),
+        "max_nodes": WholeNumber(1, MOST_NODES),
         "max_depth": Automatic(DEPTH),
         "budget": Choice(("decay", "uniform"), function="the level"),
         "leaf_fraction": Number(0, 1),
         "criterion": Choice(("gini", "clipped_entropy", "entropy", "max")),
         "split": Choice(("flip", "exponential", "rnm")),
-        "n_thresholds": Optional(Whole(1, MOST_THRESHOLDS)),
+        "n_thresholds": Optional(WholeNumber(1, MOST_THRESHOLDS)),
         "min_gain": Optional(Number(0, math.inf, with_low=True)),
         "min_weight": Optional(Number(0, 1)),
         "calibration": CALIBRATION,
@@ -178,7 +178,7 @@ class TopDownClassifier(PrivateTreeEstimator):
             given["budget"] = cache(self.budget)
         given["leaf_fraction"] = Fraction(given["leaf_fraction"])
         bound = None if rows is None else max(rows, 2)
-        options = Options(
+        options = TopDownOptions(
             criterion=make_criterion(name, classes=len(schema.classes or ()), n_max=bound),
             thresholds=thresholds or topdown.THRESHOLDS,
             published=published,
@@ -206,7 +206,7 @@ class TopDownClassifier(PrivateTreeEstimator):
         return (*super()._asks(), "choose_best", "choose_labels", *counts)
 
     def _check_table(self, table: Table, **options: Any) -> None:
-        given: Options = options["options"]
+        given: TopDownOptions = options["options"]
         if given.published and not table.can("noisy_candidate_gains"):
             raise FederationError(
                 "the published calibration is for one table: it releases the gains of all splits"

@@ -13,11 +13,11 @@ from privet.estimators.parameters import (
     DEPTH,
     ROWS,
     Automatic,
+    Boolean,
     Choice,
     Number,
     Parameter,
-    Truth,
-    Whole,
+    WholeNumber,
 )
 from privet.estimators.registry import register
 from privet.learners import regression_trees, whole_trees
@@ -84,7 +84,7 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         "max_depth": Automatic(DEPTH),
         "n_rows": ROWS,
         "probability_share": Number(0, 1, with_low=True),
-        "merge_tests": Truth(),
+        "merge_tests": Boolean(),
     }
     _least_epsilon: ClassVar[float] = 1e-4
     asks: ClassVar[frozenset[str]] = frozenset({"draw_trees"})
@@ -175,10 +175,10 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
 
     learner: ClassVar[str] = "regression tree"  # in model files
     _parameters: ClassVar[Mapping[str, Parameter]] = {
-        "max_depth": Automatic(Whole(1, DEEPEST_NUMBER)),
+        "max_depth": Automatic(WholeNumber(1, DEEPEST_NUMBER)),
         "criterion": Choice(regression_trees.CRITERIA),
         "n_rows": ROWS,
-        "merge_tests": Truth(),
+        "merge_tests": Boolean(),
     }
     _least_epsilon: ClassVar[float] = 1e-3
     asks: ClassVar[frozenset[str]] = frozenset({"noisy_gradients", "start_scores"})

@@ -20,7 +20,7 @@ import numpy as np
 from privet.criteria import MAX_ROWS
 from privet.errors import BudgetError
 
-#: Deeper trees than this are refused: no budget feeds so many levels.
+#: Deeper trees than this are refused: no budget suffices for more levels.
 MAX_DEPTH = 64
 MOST_TREES = 1_000
 MOST_BINS = 1_000
@@ -68,7 +68,7 @@ class Parameter(ABC):
 
 
 @dataclass(frozen=True)
-class Whole(Parameter):
+class WholeNumber(Parameter):
     """A whole number within limits."""
 
     least: int
@@ -95,14 +95,14 @@ class Whole(Parameter):
 
 @dataclass(frozen=True)
 class Number(Parameter):
-    """A finite number between two others, which it may be only if that is said.
+    """A finite number between two others; these are included only if it says so.
 
     Attributes
     ----------
     low, high : float
         High is infinite for no limit.
     with_low, with_high : bool
-        Whether it may be one of them.
+        Whether it may be equal to them.
     """
 
     low: float
@@ -135,7 +135,7 @@ class Number(Parameter):
 
 
 @dataclass(frozen=True)
-class Truth(Parameter):
+class Boolean(Parameter):
     """True or false."""
 
     @property
@@ -164,7 +164,7 @@ class Choice(Parameter):
     ----------
     words : sequence of str
     function : str, optional
-        If a function is taken, too, what of.
+        Of what a function may be given instead, such as "the level"; None if none may.
     """
 
     words: Sequence[str]
@@ -197,7 +197,7 @@ class Choice(Parameter):
 
 @dataclass(frozen=True)
 class Automatic(Parameter):
-    """Something that the learner chooses by public numbers if it is "auto": learners take None."""
+    """A parameter that may be "auto": learners then get None, and choose by public numbers."""
 
     given: Parameter
 
@@ -217,7 +217,7 @@ class Automatic(Parameter):
 
 @dataclass(frozen=True)
 class Optional(Parameter):
-    """Something that may be left out."""
+    """A parameter that may be None."""
 
     given: Parameter
 
@@ -240,10 +240,10 @@ def _either(words: list[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-#: What several estimators have.
-DEPTH = Whole(1, MAX_DEPTH)
-ROWS = Optional(Whole(1, MAX_ROWS))
-TREES = Whole(1, MOST_TREES)
-BINS = Whole(2, MOST_BINS)
-FEATURES = Optional(Whole(1, MOST_FEATURES))
+#: Parameters of several estimators.
+DEPTH = WholeNumber(1, MAX_DEPTH)
+ROWS = Optional(WholeNumber(1, MAX_ROWS))
+TREES = WholeNumber(1, MOST_TREES)
+BINS = WholeNumber(2, MOST_BINS)
+FEATURES = Optional(WholeNumber(1, MOST_FEATURES))
 CALIBRATION = Choice(("valid", "published"))

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from privet.estimators._base import PrivateEstimator
 from privet.estimators.parameters import Parameter
 
-#: What the command line takes if it is asked for none.
+#: The learner that the command line takes if none is named.
 DEFAULT = "tree"
 
 Estimator = TypeVar("Estimator", bound=type[PrivateEstimator])
@@ -28,7 +28,7 @@ class Learner:
     ----------
     name : str
     classifier, regressor : estimator class, or None
-        Who learns classes, and who a number.
+        The estimator that learns classes, and the one that learns a number.
     """
 
     name: str
@@ -41,7 +41,7 @@ _learners: dict[str, Learner] = {}
 
 
 def register(name: str, *, command: bool = True) -> Callable[[Estimator], Estimator]:
-    """Return a decorator that registers an estimator as (a face of) the learner of a name.
+    """Return a decorator that registers an estimator under the name of its learner.
 
     Model files have that name, unless the class has another one for them.
 

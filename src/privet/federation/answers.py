@@ -1,4 +1,4 @@
-"""What a party's answers may be: whatever else arrives counts as a loss of the party."""
+"""Checks of parties' answers. A party whose answer does not pass counts as lost."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from privet.tables import Split
 
 
 def anew(split: Split) -> Split:
-    """Return a split that has passed the checks of its class, and has no memory."""
+    """Return an equal split made anew: checked by its class, without anything cached."""
     return Split(split.feature, split.children)
 
 
 def is_place(answer: Any) -> bool:
-    """Tell whether an answer is the number of cells, or of a choice."""
+    """Tell whether an answer is a number that stands for cells, or for a choice."""
     return type(answer) is int
 
 

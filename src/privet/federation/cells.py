@@ -14,7 +14,7 @@ from privet.criteria import Criterion
 from privet.errors import BudgetError, BudgetExceeded, FederationError
 from privet.federation.answers import anew, is_place
 from privet.federation.protocols import AggregationProtocol, SplitChoice
-from privet.privacy import Place, Question, Released, Scopes, exact
+from privet.privacy import LedgerCells, Place, Question, Released, exact
 from privet.privacy.budget import Amount
 from privet.schema import Schema
 from privet.tables import Candidates, Cells, Multiway, Split, View, list_candidates
@@ -34,20 +34,20 @@ class FederatedCells(Cells):
     def __init__(
         self,
         table: FederatedTable,
-        scopes: Scopes,
+        ledger_cells: LedgerCells,
         place: Place,
         view: View,
         places: dict[str, int],
     ) -> None:
         self._table = table
-        self._scopes = scopes
+        self._ledger_cells = ledger_cells
         self._place = place
         self._view = view
         self._places = places
         finalize(self, table._connections.forget, places)
 
     def __len__(self) -> int:
-        return len(self._scopes)
+        return len(self._ledger_cells)
 
     @property
     def depth(self) -> int:
@@ -69,7 +69,7 @@ class FederatedCells(Cells):
     def take(self, chosen: NDArray[Any]) -> FederatedCells:
         """Return some of the cells, by mask or by position. Free."""
         positions = np.arange(len(self))[chosen]
-        return self._derive("take", self._scopes.take(positions), self._place, positions)
+        return self._derive("take", self._ledger_cells.take(positions), self._place, positions)
 
     def split(self, splits: Sequence[Split]) -> FederatedCells:
         """Return the children of all cells, those of the first cell first. Free."""
@@ -77,18 +77,20 @@ class FederatedCells(Cells):
             raise ValueError("give one split for every cell")
         parents = np.repeat(np.arange(len(self)), [split.n_children for split in splits])
         place = replace(self._place, level=self.depth + 1)
-        return self._derive("split", self._scopes.divide(parents), place, list(splits))
+        return self._derive("split", self._ledger_cells.divide(parents), place, list(splits))
 
     def partition(self, by: str) -> FederatedCells:
         """Return the cells divided by a feature: one part for every code of it. Free."""
         split = Multiway().split(self.schema.names.index(by), 0, 0, self.view)
         return self.split([split] * len(self))
 
-    def _derive(self, question: str, scopes: Scopes, place: Place, *given: Any) -> FederatedCells:
+    def _derive(
+        self, question: str, ledger_cells: LedgerCells, place: Place, *given: Any
+    ) -> FederatedCells:
         answers = self._ask(question, *given, check=is_place)
-        return FederatedCells(self._table, scopes, place, self.view, dict(answers))
+        return FederatedCells(self._table, ledger_cells, place, self.view, dict(answers))
 
-    # Private: how, the table's protocol says.
+    # Private: the table's protocol says how.
 
     def noisy_counts(self, amount: Amounts) -> Released:
         """Return how many records each cell has, with noise."""
@@ -134,7 +136,7 @@ class FederatedCells(Cells):
     ) -> list[Split]:
         """Return one split per cell, good by a criterion, of the features that it may use.
 
-        For one amount; under secure sums always by permute-and-flip.
+        One amount for all cells. Secure sums always choose by permute-and-flip.
         """
         if isinstance(amount, Sequence):
             raise BudgetError("parties choose splits for one amount, the same for all cells")
@@ -168,7 +170,7 @@ class FederatedCells(Cells):
     def _charge(self, mechanisms: Sequence[Any], question: Question) -> None:
         one = mechanisms[0] if len(mechanisms) == 1 else mechanisms
         try:
-            self._table.ledger.charge(self._scopes, one, question, self._place)
+            self._table.ledger.charge(self._ledger_cells, one, question, self._place)
         except BudgetExceeded as error:
             if not self._table._missed:
                 raise

@@ -1,8 +1,8 @@
 """Connections to parties: in this process, or in one of their own.
 
 A *link* carries questions to a party. What goes between processes are the bytes of
-:mod:`privet.federation.wire`, which can do nothing but be read. :class:`Connections` are what a
-coordinator has of all of them.
+:mod:`privet.federation.wire`, which can do nothing but be read. A coordinator holds its links in
+:class:`Connections`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from privet.errors import FederationError, PrivetError
 from privet.federation.party import Lost, Party, Refused
 from privet.federation.wire import MOST_BYTES, Reply, Request, WireError, decode_as, encode
 
-#: About a year, in seconds: what clocks can wait for.
+#: The longest time to wait, in seconds: about a year, which all clocks can count.
 _MOST_PATIENCE = 30_000_000
 
 
@@ -50,8 +50,8 @@ class Link(Protocol):
 class LocalLink:
     """A party in this process.
 
-    Nothing is made into bytes here: that would lengthen a fit by a third. The party looks at what
-    it is given in the same way, by the same list of types (:meth:`Party.answer`).
+    Nothing is made into bytes here: that would lengthen a fit by a third. The party checks what it
+    is given in the same way, by the same list of types (:meth:`Party.answer`).
     """
 
     def __init__(self, party: Party) -> None:
@@ -88,7 +88,7 @@ class LocalLink:
 
 
 class ProcessLink:
-    """A party in a process of its own, which reads its rows itself; asked by one thread at a time.
+    """A party in a process of its own, which reads its rows itself. For one thread at a time.
 
     At its start the new process gets ``make`` and ``given`` as Python starts processes: pickled, by
     the process that starts it, whose child it is. From then on the two send each other bytes of
@@ -192,7 +192,7 @@ class ProcessLink:
             return answer.value
 
     def _open(self, message: bytes) -> Reply:
-        """Return the answer that a message is, if it is one."""
+        """Return the answer in a message; raise if there is none."""
         with suppress(WireError):
             return decode_as(Reply, message)
         raise Lost(f"party {self.name!r} answered nonsense")
@@ -271,7 +271,7 @@ class Connections:
     def __init__(self, links: Sequence[Link], least: int) -> None:
         self.links = list(links)
         self.least = least
-        #: Who is not there any more.
+        #: The parties that were lost.
         self.lost: list[str] = []
         self.closed = False
         self._stale: list[dict[str, int]] = []
@@ -287,8 +287,8 @@ class Connections:
     ) -> list[tuple[str, Any]]:
         """Ask all parties at once; return names and answers of those that are left.
 
-        ``each`` has something for every party by its name, to come with the question.
-        A party that is lost, or whose answer is no answer, is asked nothing any more. One that
+        ``each`` has, by name, what a party gets with the question besides what all get.
+        A party that is lost, or whose answer fails its check, is asked nothing any more. One that
         refuses stops the run: its owner decides, and the others' books show what they spent.
         """
         if self.closed:
@@ -368,7 +368,7 @@ def links_to(parties: Any) -> list[Link]:
 
 
 def _passes(check: Callable[[Any], bool], answer: Any) -> bool:
-    """Tell whether an answer is one; what cannot even be looked at is none."""
+    """Tell whether an answer passes its check; one that makes the check fail does not."""
     try:
         return check(answer)
     except Exception:

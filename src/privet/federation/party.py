@@ -1,4 +1,4 @@
-"""Data holders.
+"""Parties: those who hold rows.
 
 A :class:`Party` has its rows behind its own wall, its own books, its own noise and its own keys. It
 answers a short list of questions, each charged to its own ledger before it is computed, whatever
@@ -42,7 +42,7 @@ CHARGED = frozenset({"noisy_counts", "noisy_class_counts", "choose_best", "choos
 #: Questions that come with arrays: which cells, which features, randomness or opened words.
 _WITH_ARRAYS = frozenset({"take", "choose_splits", "share_splits", "step"})
 
-#: What needs no second look, wherever it is.
+#: Plain values, which need no check of their own.
 _NUMBERS = frozenset({int, float})
 
 
@@ -55,7 +55,7 @@ class Lost(FederationError):
 
 
 class Party:
-    """One data holder.
+    """One owner of rows, behind a wall of its own.
 
     Parameters
     ----------
@@ -142,12 +142,12 @@ class Party:
         self._cells: dict[int, tuple[PrivateCells, bytes]] = {}
         self._choices: dict[int, SecretChoice] = {}
         self._next = 1
-        #: Of two questions at once, both could find a round unanswered.
+        #: One question at a time: two at once could both find a round unanswered.
         self._one_at_a_time = RLock()
 
     @property
     def keys(self) -> MaskKeys:
-        """Its keys for secret sums and choices, made on first use."""
+        """The party's keys for secret sums and choices, made on first use."""
         if self._keys is None:
             self._keys = MaskKeys(self.name)
         return self._keys
@@ -190,8 +190,8 @@ class Party:
     def answer(self, target: int, question: str, *given: Any, **options: Any) -> Any:
         """Answer a question about the table (target 0) or about cells, or refuse.
 
-        Cells are answered by a number, under which they can be asked in turn. What goes wrong in a
-        way that is not foreseen is a :class:`Lost` answer: its text could be about the rows.
+        For cells the answer is a number, by which they can be asked about later. An error that is
+        not foreseen becomes :class:`Lost`, without its text, which could be about the rows.
         """
         try:
             with self._one_at_a_time:
@@ -219,7 +219,7 @@ class Party:
                 f"party {self.name!r} does not know what {question!r} came with"
             ) from error
         if question == "describe":
-            # An endless budget is its owner's word; how much noise there is, a fit's budget says.
+            # Its owner may allow an infinite budget; a fit's own budget decides the noise.
             leaks = [leak for leak in self.table.leaks if leak != NO_NOISE]
             return self.table.schema.to_dict(), leaks, sorted(self.allowed)
         if question == "left":
@@ -255,8 +255,8 @@ class Party:
         cells, how = self._cells[target]
         if question in SHARES:
             *asked, honest, members, nonce = self._check_round(given)
-            # A round is called by all that was asked: whoever was asked something else, for less
-            # noise, or of other cells, has other masks, and nobody can read the sum.
+            # A round's name is made of all that was asked. A party that was asked something else,
+            # for less noise, or about other cells, has other masks, and nobody can read the sum.
             name = fingerprint(how, question, asked, honest, sorted(members), nonce)
             found = SHARES[question](cells, *asked, honest, self.keys, members, name)
             return self._join_choice(found) if isinstance(found, SecretChoice) else found
@@ -327,9 +327,9 @@ def _end(ledger: Ledger, reservation: Reservation | None) -> None:
 def _own(value: Any, *, arrays: bool = False) -> Any:
     """Return what a question came with, checked: plain public things, and objects made anew.
 
-    Exact types: a criterion of the asker's own could claim any sensitivity that it likes, a feature
-    any number of codes. Arrays only where they are due: elsewhere one could pass for a tuple, and
-    be read as more numbers than it has rows.
+    Exact types only: a criterion of the asker's own class could claim any sensitivity, a feature
+    any number of codes. Arrays only where they belong: elsewhere one could pass for a tuple, and be
+    read as more numbers than it has rows.
     """
     kind = type(value)
     if kind in (list, tuple):

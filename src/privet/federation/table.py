@@ -40,9 +40,9 @@ class FederatedTable(Table):
         all follow the protocol and that the coordinator, who makes this table, pools what it
         knows with no party. The others assume nothing.
     honest : int, optional
-        For ``secure-sum``: how many parties add their noise for sure, and show it to nobody: a
-        party that would keep its own to read the answers with is not one of them. Privacy holds if
-        at least this many do; fewer honest ones assumed is more noise. All of them if None.
+        For ``secure-sum``: how many parties surely add their noise and show it to nobody. (A party
+        that remembers its own noise, to subtract it from answers, is not one of them.) Privacy
+        holds if at least this many do; the fewer are assumed, the more noise. All if None.
     least : int, optional
         With fewer parties left than this the run stops; under ``secure-sum`` not below ``honest``.
         All of them if None: any loss stops it.
@@ -215,8 +215,8 @@ class FederatedTable(Table):
         """Return the table as disjoint parts by a hash of each record. Free."""
         view = View.of_bins(self.schema) if view is None else view
         places = dict(self._connections.ask_all("parts", count, key, view, check=is_place))
-        scopes = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
-        return FederatedCells(self, scopes, Place(parts=count), view, places)
+        ledger_cells = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
+        return FederatedCells(self, ledger_cells, Place(parts=count), view, places)
 
     def _refuse(self, question: str) -> NoReturn:
         raise FederationError(
@@ -251,7 +251,7 @@ def _common_schema(schemas: Mapping[str, Schema]) -> Schema:
                 raise FederationError(
                     f"the parties have different schemas: {part} of {name!r} and {first!r} differ"
                 )
-    # Nothing that is learnt depends on the tables' names; ledger files do, which owners have.
+    # Only owners' ledger files depend on the tables' names; nothing that is learnt does.
     if len({schema.table for schema in schemas.values()}) > 1:
         return replace(common, table=None)
     return common

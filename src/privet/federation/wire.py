@@ -70,13 +70,13 @@ from numpy.typing import NDArray
 from privet.criteria import ClippedEntropy, Entropy, Gini, GiniChords, Max
 from privet.errors import FederationError
 from privet.schema import MAX_BINS, Categorical, Date, Integer, Numeric, Schema
-from privet.tables import Binary, Each, Given, Multiway, Split, Thresholds, View
+from privet.tables import Binary, Each, Multiway, ReleasedSplits, Split, Thresholds, View
 
-#: What every message begins with: whose it is, and the version of the format.
+#: What every message begins with: the name of the format, and its version.
 MAGIC = b"PVW\x02"
 #: Bytes of a message. The randomness of a secret choice is by far the largest.
 MOST_BYTES = 2**30
-#: How deep values lie in each other.
+#: How deep values may be nested.
 MOST_DEPTH = 12
 #: Values in a message, numbers in rows and in arrays not counted.
 MOST_VALUES = 2**20
@@ -113,7 +113,7 @@ class Request:
     Attributes
     ----------
     number : int
-        By which the answer is known.
+        Names the question; the answer has the same.
     target : int
         What is asked about: 0 for the table, or the number of cells or of a choice.
     name : str
@@ -180,7 +180,7 @@ class Reply:
 
     @classmethod
     def refusal(cls, number: int, why: str) -> Reply:
-        """Return a refusal; a text that is too long, or no text, is made one that can be sent."""
+        """Return a refusal; a text that cannot be sent, or is too long, is made to fit."""
         text = why.encode("utf-8", "backslashreplace").decode("utf-8")
         if len(text) > MOST_REFUSAL:
             text = text[: MOST_REFUSAL - 3] + "..."
@@ -237,7 +237,7 @@ def _are_splits(value: Any) -> bool:
 
 
 def _own_check(_: Any) -> bool:
-    """Leave a field to the class itself."""
+    """Accept anything: the class checks this field itself."""
     return True
 
 
@@ -281,7 +281,7 @@ CLASSES: dict[type, tuple[str, dict[str, Check]]] = {
     Split: ("split", dict.fromkeys(("feature", "children"), _own_check)),
     Multiway: ("multiway", {}),
     Thresholds: ("thresholds", {"steps": _whole}),
-    Given: ("given", {"splits": _are_splits}),
+    ReleasedSplits: ("given", {"splits": _are_splits}),
     Each: ("each", {"options": _whole, "codes": _whole}),
     Binary: ("binary", {"sides": _are_sides}),
     Gini: ("gini", {}),
@@ -527,7 +527,7 @@ def decode(message: bytes) -> Any:
         if reader.place != len(message):
             _nonsense()
     except (WireError, UnicodeDecodeError, ArithmeticError, ValueError):
-        # Not which of them, nor where: who sent it knows, and nobody else must.
+        # Not which of them, nor where: nobody but the sender should know.
         found = False
     else:
         found = True
@@ -566,7 +566,7 @@ class _Reader:
         return found
 
     def count(self, most: int) -> int:
-        """Return a count that is no more than it may be, nor than bytes are left."""
+        """Return a count; refuse one above its limit, or above the bytes that are left."""
         (count,) = _COUNT.unpack(self.take(4))
         if count > most or count > len(self.message) - self.place:
             _nonsense()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.privacy.budget import Amount, Budget
-from privet.tables import Branch, Cells, Leaf, Sketch, Split, View
+from privet.tables import Branch, Cells, Leaf, Split, Subtree, View
 from privet.tree import Cut, Grouping, Node, Test, Tree
 
 
@@ -23,23 +23,23 @@ def as_test(split: Split, view: View) -> Test:
     return Cut(name, tuple(cuts[step] for step in steps), missing=extra)
 
 
-def without_dead_ends(sketch: Sketch, open_codes: tuple[frozenset[int], ...]) -> Sketch:
-    """Return the tree without what no record can reach: tests that contradict one above them.
+def without_dead_ends(subtree: Subtree, open_codes: tuple[frozenset[int], ...]) -> Subtree:
+    """Return the tree without branches that no record can reach: they contradict a test above.
 
     Post-processing: every record keeps its leaf. ``open_codes`` are the codes of every feature
     with which a record can get here.
     """
-    if isinstance(sketch, Leaf):
-        return sketch
-    feature, children = sketch.split.feature, sketch.split.children
+    if isinstance(subtree, Leaf):
+        return subtree
+    feature, children = subtree.split.feature, subtree.split.children
     parts = [
         frozenset(code for code in open_codes[feature] if children[code] == child)
-        for child in range(len(sketch.children))
+        for child in range(len(subtree.children))
     ]
     reached = [child for child, codes in enumerate(parts) if codes]
     below = [
         without_dead_ends(
-            sketch.children[child],
+            subtree.children[child],
             (*open_codes[:feature], parts[child], *open_codes[feature + 1 :]),
         )
         for child in reached
@@ -52,24 +52,24 @@ def without_dead_ends(sketch: Sketch, open_codes: tuple[frozenset[int], ...]) ->
     return Branch(Split(feature, kept), tuple(below))
 
 
-def without_needless(sketch: Sketch) -> Sketch:
+def without_needless(subtree: Subtree) -> Subtree:
     """Return the tree without tests whose leaves all have the same label: post-processing."""
-    if isinstance(sketch, Leaf):
-        return sketch
-    children = tuple(map(without_needless, sketch.children))
+    if isinstance(subtree, Leaf):
+        return subtree
+    children = tuple(map(without_needless, subtree.children))
     if all(isinstance(child, Leaf) and child == children[0] for child in children):
         return children[0]
-    return Branch(sketch.split, children)
+    return Branch(subtree.split, children)
 
 
-def n_leaves(sketch: Sketch) -> int:
+def n_leaves(subtree: Subtree) -> int:
     """Return the number of leaves."""
-    return sum(map(n_leaves, sketch.children)) if isinstance(sketch, Branch) else 1
+    return sum(map(n_leaves, subtree.children)) if isinstance(subtree, Branch) else 1
 
 
-def leaf_cells(cells: Cells, sketch: Sketch, view: View) -> Cells:
+def leaf_cells(cells: Cells, subtree: Subtree, view: View) -> Cells:
     """Return the leaves of a tree on one cell as cells, in the order of :func:`score_tree`."""
-    level: list[Sketch] = [sketch]
+    level: list[Subtree] = [subtree]
     while any(isinstance(item, Branch) for item in level):
         stay = Split(0, (0,) * view.sizes[0])
         cells = cells.split([item.split if isinstance(item, Branch) else stay for item in level])
@@ -81,13 +81,13 @@ def leaf_cells(cells: Cells, sketch: Sketch, view: View) -> Cells:
     return cells
 
 
-def score_tree(sketch: Sketch, view: View, values: NDArray[np.float64]) -> Tree:
+def score_tree(subtree: Subtree, view: View, values: NDArray[np.float64]) -> Tree:
     """Return a tree with given scores in its leaves, one row for each from left to right."""
     nodes: list[Node] = []
-    level = [(sketch, 0)]  # with the row of the first leaf below
+    level = [(subtree, 0)]  # with the row of the first leaf below
     while level:
         child = len(nodes) + len(level)
-        below: list[tuple[Sketch, int]] = []
+        below: list[tuple[Subtree, int]] = []
         for item, start in level:
             if isinstance(item, Branch):
                 places = tuple(range(child, child + len(item.children)))
@@ -102,17 +102,17 @@ def score_tree(sketch: Sketch, view: View, values: NDArray[np.float64]) -> Tree:
 
 
 def assemble(
-    sketch: Sketch, cells: Cells, view: View, leaf_amount: Amount | None, budget: Budget
+    subtree: Subtree, cells: Cells, view: View, leaf_amount: Amount | None, budget: Budget
 ) -> Tree:
-    """Return the tree of a sketch; with an amount for its leaves, buy their class counts."""
+    """Return a subtree as a published tree; with an amount for its leaves, buy class counts."""
     scale = budget.count_scale(leaf_amount) if leaf_amount else 0.0
     nodes: list[Node] = []
-    level: list[Sketch] = [sketch]
+    level: list[Subtree] = [subtree]
     while level:
         ends = np.array([isinstance(item, Leaf) for item in level])
         counts = cells.take(ends).noisy_class_counts(leaf_amount) if leaf_amount else None
         leaves, child = 0, len(nodes) + len(level)
-        below: list[Sketch] = []
+        below: list[Subtree] = []
         splits = []
         for item in level:
             if isinstance(item, Branch):
@@ -134,7 +134,7 @@ def assemble(
 def class_shares(counts: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
     """Turn noisy class counts into probabilities, in the same order: post-processing.
 
-    Counts are bent upwards below the scale of their noise, so that all shares are positive.
+    Counts below the scale of their noise are raised smoothly, so that all shares are positive.
     """
     width = max(1.0, scale)
     weights = np.logaddexp(0.0, counts / width)
@@ -142,7 +142,7 @@ def class_shares(counts: NDArray[np.int64], scale: float) -> NDArray[np.float64]
 
 
 def _leaf(leaf: Leaf, view: View, counts: NDArray[np.int64] | None, scale: float) -> Node:
-    """Return a leaf: its label for sure, or shares by bought counts with the label on top."""
+    """Return a leaf: sure of its label, or with class shares, of which the label has the most."""
     classes = len(view.schema.classes or ())
     if counts is None:
         return Node(value=tuple(float(k == leaf.label) for k in range(classes)))

@@ -23,10 +23,10 @@ from privet.tree import Node, Tree
 #: Class shares are kept above this part of an even share.
 _LEAST = 1e-3
 
-#: The codes of every feature with which a record can get somewhere.
+#: For every feature, the codes that a record can have in a cell.
 Region = tuple[Sequence[int], ...]
-#: Chooses a split for every cell, or None where none is possible, given the regions, and of which
-#: tree each cell is.
+#: Chooses a split for every cell, or None where none is possible. It is given the cells, their
+#: regions, and the number of the tree that each belongs to.
 Chooser = Callable[[Cells, list[Region], list[int]], "list[Split | None]"]
 
 
@@ -37,7 +37,7 @@ class Growth:
     Attributes
     ----------
     levels : list of lists of (Split or None)
-        The splits of every level, cell by cell; where there is none, a cell passes on as it is.
+        The splits of every level, cell by cell; a cell without one is a cell of the next level.
     leaves : Cells
     """
 
@@ -59,7 +59,7 @@ def everything(view: View) -> Region:
 
 
 def grow(cells: Cells, view: View, depth: int, choose: Chooser) -> Growth:
-    """Grow all cells, each the root of a tree, by so many levels."""
+    """Grow all cells, each the root of a tree, by ``depth`` levels."""
     regions, trees = [everything(view)] * len(cells), list(range(len(cells)))
     levels = []
     for _ in range(depth):
@@ -72,7 +72,7 @@ def grow(cells: Cells, view: View, depth: int, choose: Chooser) -> Growth:
 
 
 def trees_below(splits: Sequence[Split | None], trees: Sequence[int]) -> list[int]:
-    """Return of which tree each child is."""
+    """Return the number of the tree that each child belongs to."""
     return [
         tree
         for split, tree in zip(splits, trees, strict=True)
@@ -121,7 +121,11 @@ def _below(split: Split, region: Region) -> list[Region]:
 
 
 def means_of(table: Table, growth: Growth, amount: Amount) -> NDArray[np.float64]:
-    """Buy the leaves' complementary sums; return means, as parts of the way between the bounds."""
+    """Buy sums of the target in the leaves; return means, as parts of the way between bounds.
+
+    Each mean is shrunk towards that of the cell above, which counts for as many records as the
+    noise of the sum is worth. Released numbers alone, hence post-processing.
+    """
     middle = table.start_scores((0.5,))
     bought = growth.leaves.noisy_gradients(middle, amount, reach=0.5)
     sums = np.concatenate([0.5 * (bought.curvature + bought.pull), bought.curvature], axis=1)
@@ -139,7 +143,10 @@ def means_of(table: Table, growth: Growth, amount: Amount) -> NDArray[np.float64
 
 
 def shares_of(growth: Growth, counts: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
-    """Return class shares of noisy class counts with noise of a scale; none is zero."""
+    """Return class shares, none of them zero, from noisy class counts and their noise's scale.
+
+    Shrunk towards the cells above, as in :func:`means_of`.
+    """
     classes = counts.shape[1]
     value = np.full((1, classes), 1 / classes)
     for level, (found, leaves) in enumerate(_sums(growth, np.asarray(counts, dtype=np.float64))):
@@ -155,11 +162,7 @@ def shares_of(growth: Growth, counts: NDArray[np.int64], scale: float) -> NDArra
 def _sums(
     growth: Growth, leaves: NDArray[np.float64]
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Return for every level what the leaves below each cell add up to, and how many they are.
-
-    A child's value is drawn towards its parent's by as many records as its own sum's noise has
-    deviations, so sums of few records say little: released numbers alone, hence post-processing.
-    """
+    """Return for every level the sum of the leaves below each cell, and how many these are."""
     found: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = [(leaves, np.ones(len(leaves)))]
     for level in reversed(range(len(growth.levels))):
         below, number = found[0]

@@ -11,11 +11,11 @@ from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
 from privet.tables import Each, Table, View
 
-#: Private quantiles are found by halving so many times.
+#: Private quantiles are found by halving this many times.
 QUANTILE_LEVELS = 4
 #: Halvings of a range towards its lower bound, and towards zero.
 HALVINGS = 14
-#: Up to so many codes all ways to divide them in two are offered, else one against the rest.
+#: Up to this many codes, all ways to divide them in two are offered, else one against the rest.
 FEW_CODES = 5
 
 
@@ -58,7 +58,7 @@ def make_view(
 
 
 def even_view(schema: Schema, steps: int) -> View:
-    """Return the view in which every number is divided into so many equal intervals.
+    """Return the view in which every number is divided into ``steps`` equal intervals.
 
     Fewer, where bounds are too close for that.
     """
@@ -68,7 +68,7 @@ def even_view(schema: Schema, steps: int) -> View:
 
 
 def even_cuts(feature: Numeric, steps: int) -> tuple[float, ...]:
-    """Return the ends of so many equal intervals between a number's bounds, as far as they differ.
+    """Return the cuts between ``steps`` equal intervals of a number's range, as far as they differ.
 
     Few doubles may lie between bounds that are large and close.
     """

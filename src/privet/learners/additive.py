@@ -1,9 +1,9 @@
-"""The noisy additive model (utility.md, section 4): one curve per feature, added up.
+"""The noisy additive model: one curve per feature, added up.
 
 A noisy histogram of every feature decides which of its bins are full enough to stand alone. Then
 all features are swept in turn, several times: noisy sums of the residuals in the bins of a feature
 move its curve a little. The noise of a curve depends on how far it may move in all, not on the
-number of sweeps. Proof: ``docs/proofs/additive.md``.
+number of sweeps. Proof: ``docs/proofs/additive.md``; rules: ``docs/rules.md``.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from privet.privacy.budget import Amount
 from privet.schema import Numeric
 from privet.tables import Branch, Gradients, Leaf, Split, Table, View, pull_deviation
 
-#: Part of what is left after the start for the histograms.
+#: Share of what is left after the start that buys the histograms.
 HISTOGRAM_SHARE = Fraction(8, 100)
 #: Even steps of a numeric feature's range, and halvings towards its lower bound (or zero).
 GRID, HALVINGS = 32, 40
 #: How often every feature is visited.
 SWEEPS = {"zCDP": 20, "pure": 5}
-#: Wide tables are swept less often (but thrice), for time.
+#: Visits in all: wide tables are swept less often (at least three times), to save time.
 MOST_VISITS = 2_000
-#: How far a curve may move in all, in full steps.
+#: How far a curve may move in all sweeps together, in full Newton steps.
 PATH = 3.0
-#: Between these the mean curvature of a record's score is believed.
+#: The noisy mean curvature of a record's score is clipped to this range.
 LEAST_CURVATURE, MOST_CURVATURE = 0.03, 0.2
-#: A bin stands alone if it has so many times the records that noise can pretend to be.
+#: A bin stands alone if it has this many times the records that a curve's noise is worth.
 FULL = 4.0
 
 
@@ -123,7 +123,7 @@ def join_bins(
 
 
 def _per_record(found: Gradients, counts: NDArray[np.float64]) -> float:
-    """Return the mean curvature of a record's score, over all bins: little noise is left of it."""
+    """Return the mean curvature of a record's score; over all bins, its noise is small."""
     records = max(float(counts.sum()), 1.0) * found.curvature.shape[1]
     mean = float(found.curvature.sum()) / records
     return float(np.clip(mean, LEAST_CURVATURE, MOST_CURVATURE))

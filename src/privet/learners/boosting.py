@@ -1,10 +1,10 @@
-"""Boosting by whole trees (utility.md, sections 2, 5 and 11).
+"""Boosting by whole trees.
 
 Each round draws one small tree at once, on records that weigh by how wrong their scores are, keeps
 its tests, and buys noisy sums of derivatives in its leaves; a Newton step, shrunk by the noise's
 deviation, becomes the leaf's score. How many rounds there are, how deep and at what cost follows
 from public numbers. Where a single tree is better, a single tree it is. Proof:
-``docs/proofs/boosting.md``.
+``docs/proofs/boosting.md``; rules: ``docs/rules.md``.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from privet.learners import regression_trees, whole_trees
 from privet.learners._assembly import leaf_cells, score_tree, without_dead_ends
 from privet.learners._views import QUANTILE_LEVELS, grid_of, make_view, most_tests, n_numeric
 from privet.learners.budgets import less, start_of_classes, start_of_number
-from privet.learners.whole_trees import Block, affordable, spread_out
+from privet.learners.whole_trees import TreeBlock, affordable, spread_out
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Cells, Scores, Sketch, Table, View
+from privet.tables import Cells, Scores, Subtree, Table, View
 from privet.tree import Tree
 
 #: Part of a round's budget for its leaves.
@@ -33,19 +33,19 @@ LEAF_SHARE = Fraction(3, 10)
 LEAF_SHARE_NUMBER = Fraction(4, 10)
 #: Part of the budget for the leaves of a single tree, if probabilities matter.
 PROBABILITY_SHARE = Fraction(1, 5)
-#: Rows x epsilon from which, and below which, one tree predicts a number at pure epsilon.
+#: At pure epsilon one tree is learnt for a number, if rows x epsilon lies between these.
 SINGLE_NUMBER = (2_000, 60_000)
 #: A Newton step is cut here.
 LONGEST_STEP = 2.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class BoostingPlan:
     """What is spent on what; made of public and released numbers."""
 
     quantiles: Amount | None
     grid: int
-    rounds: tuple[Block, ...]
+    rounds: tuple[TreeBlock, ...]
     rate: float
 
 
@@ -87,12 +87,12 @@ def learn_classes(
     cells, scores = table.root(view), table.start_scores(start)
     trees = []
     for turn, block in enumerate(plan.rounds):
-        sketch, leaves = _grow(cells, view, scores, block, turn, LEAF_SHARE, 0.0, merge=merge)
+        subtree, leaves = _grow(cells, view, scores, block, turn, LEAF_SHARE, 0.0, merge=merge)
         found = leaves.noisy_gradients(scores, block.amount * LEAF_SHARE)
         steps = _newton(found.pull, found.curvature, found.deviation)
         values = plan.rate * np.clip(steps, -LONGEST_STEP, LONGEST_STEP)
         scores.add(leaves, values)
-        trees.append(score_tree(sketch, view, values))
+        trees.append(score_tree(subtree, view, values))
     return Ensemble(table.schema, start, tuple(trees))
 
 
@@ -126,14 +126,14 @@ def learn_number(
     trees = []
     for turn, block in enumerate(plan.rounds):
         reach = max(0.5 * 0.95**turn, 0.2)
-        sketch, leaves = _grow(
+        subtree, leaves = _grow(
             cells, view, scores, block, turn, LEAF_SHARE_NUMBER, reach, merge=merge
         )
         found = leaves.noisy_gradients(scores, block.amount * LEAF_SHARE_NUMBER, reach=reach)
         steps = _newton(found.pull, found.curvature, found.deviation)
         values = plan.rate * reach * np.clip(steps, -1.0, 1.0)
         scores.add(leaves, values)
-        trees.append(score_tree(sketch, view, values * (high - low)))
+        trees.append(score_tree(subtree, view, values * (high - low)))
     return Ensemble(schema, (low + start * (high - low),), tuple(trees))
 
 
@@ -141,13 +141,13 @@ def _grow(
     cells: Cells,
     view: View,
     scores: Scores,
-    block: Block,
+    block: TreeBlock,
     turn: int,
     leaf_share: Fraction,
     reach: float,
     *,
     merge: bool,
-) -> tuple[Sketch, Cells]:
+) -> tuple[Subtree, Cells]:
     """Draw one round's tree; return its tests and its leaves."""
     upper = None
     if block.width is not None:
@@ -156,14 +156,14 @@ def _grow(
     (drawn,) = cells.draw_trees(
         block.depth, drawing, upper=upper, merge=merge, scores=scores, reach=reach
     )
-    sketch = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
-    return sketch, leaf_cells(cells, sketch, view)
+    subtree = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
+    return subtree, leaf_cells(cells, subtree, view)
 
 
 def _newton(
     pull: NDArray[np.float64], curvature: NDArray[np.float64], deviation: float
 ) -> NDArray[np.float64]:
-    """Return pull / curvature, shrunk by the noise; 0 where nothing pulls."""
+    """Return pull / curvature, shrunk by the noise; 0 where both are 0."""
     below = np.maximum(curvature, 0.0) + deviation
     return np.divide(pull, below, out=np.zeros_like(pull), where=below > 0)
 
@@ -171,10 +171,10 @@ def _newton(
 def single_tree_is_better(
     rows: int, budget: Budget, amount: Amount, *, classes: int, labels_only: bool
 ) -> bool:
-    """Tell by rows x epsilon whether one tree is better than boosting (utility.md, section 11).
+    """Tell by rows x epsilon whether one tree is better than boosting (docs/rules.md).
 
-    Both of the whole amount. Boosting ranks better than a tree long before it labels better; the
-    noise of its leaves grows with the number of classes.
+    Either would have the whole amount. Boosting ranks better than a tree from a smaller mass on
+    than it labels better; the noise of its leaves grows with the number of classes.
     """
     mass = rows * float(budget.selection_epsilon(amount))
     if budget.accountant == "pure":
@@ -202,8 +202,8 @@ def make_plan(
     budget: Budget,
     n_rounds: int | None,
     max_depth: int | None,
-) -> Plan:
-    """Share an amount of the budget by public numbers (utility.md, sections 2, 5 and 11)."""
+) -> BoostingPlan:
+    """Share an amount of the budget by public numbers (docs/rules.md)."""
     pure = budget.accountant == "pure"
     mass = n_rows * float(budget.selection_epsilon(amount))
     numeric, grid, quantiles = n_numeric(schema), grid_of(schema), None
@@ -221,9 +221,9 @@ def make_plan(
         n_rounds = rounds_of(mass, pure=pure, number=number, shallow=depth < 3)
     sizes = most_tests(schema, grid, quantiles=quantiles is not None)
     labels = 2 if schema.classes is None else len(schema.classes)
-    one = affordable(Block(depth, amount / n_rounds), n_rows, sizes, labels, mass)
-    one = Block(one.depth, one.amount, one.width)
-    return Plan(quantiles, grid, (one,) * n_rounds, 1.0 if n_rounds <= 8 else 0.7)
+    one = affordable(TreeBlock(depth, amount / n_rounds), n_rows, sizes, labels, mass)
+    one = TreeBlock(one.depth, one.amount, one.width)
+    return BoostingPlan(quantiles, grid, (one,) * n_rounds, 1.0 if n_rounds <= 8 else 0.7)
 
 
 def rounds_of(mass: float, *, pure: bool, number: bool, shallow: bool) -> int:

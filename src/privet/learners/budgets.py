@@ -1,4 +1,4 @@
-"""What learners buy first, and how an amount is divided: the same for all of them.
+"""What all learners buy first, and how they divide an amount.
 
 Most learners choose their depth, cuts and shares by the number of rows. Where that number is not
 declared as public, a small part of the budget buys a noisy count. Models that add scores up buy
@@ -31,12 +31,12 @@ Start = tuple[tuple[float, ...], Amount, int]
 
 
 def less(amount: Amount, part: Amount) -> Amount:
-    """Return what is left of an amount; an infinite one stays infinite."""
+    """Return ``amount - part``; an infinite amount stays infinite."""
     return amount if amount == math.inf else amount - part
 
 
 def check_least(amounts: Iterable[Amount], least: Amount) -> None:
-    """Raise, before anything is spent, if a table cannot answer for as little as that."""
+    """Raise, before anything is spent, if an amount is below the least that a table takes."""
     if min(amounts) < least:
         raise BudgetError(
             "the budget is too small to share its noise among parties: a question of this tree "
@@ -58,7 +58,7 @@ def know_rows(table: Table, amount: Amount, n_rows: int | None) -> tuple[int, Am
 
 
 def set_aside_quantiles(amount: Amount, mass: float, numeric: int) -> tuple[Amount | None, Amount]:
-    """Return what private quantiles of so many features may cost, and what is left.
+    """Return what private quantiles of ``numeric`` features may cost, and what is left.
 
     None if rows x epsilon, the mass, does not pay for them.
     """
@@ -69,7 +69,7 @@ def set_aside_quantiles(amount: Amount, mass: float, numeric: int) -> tuple[Amou
 
 
 def start_of_classes(table: Table, amount: Amount) -> Start:
-    """Buy class counts: log odds of two classes, log shares of more."""
+    """Buy class counts; return the log odds of two classes, or the log shares of more."""
     starting = amount * CLASSES_SHARE
     noisy = np.asarray(table.root().noisy_class_counts(starting)[0], dtype=np.float64)
     scale = max(1.0, table.ledger.budget.count_scale(starting))
@@ -81,7 +81,7 @@ def start_of_classes(table: Table, amount: Amount) -> Start:
 
 
 def start_of_number(table: Table, amount: Amount) -> Start:
-    """Buy a mean, as a part of the way between the bounds."""
+    """Buy the mean of the target, as a part of the way between its bounds."""
     starting = amount * NUMBER_SHARE
     middle = table.start_scores((0.5,))
     found = table.root().noisy_gradients(middle, starting, reach=0.5)

@@ -38,16 +38,16 @@ from privet.schema import Schema
 from privet.tables import Axis, Cells, Split, Table, View
 from privet.tree import Tree
 
-#: Up to so many categories all ways to divide them are offered.
+#: Up to this many categories, all ways to divide them are offered.
 FEW_CODES = 6
 #: Steps of the grid on which distances between targets are measured.
 TARGET_STEPS = 128
-#: Records that a leaf should have, and rows x epsilon: the depth that is right if none is given.
+#: What a leaf should have, in rows and in rows x epsilon: decides the depth if none is given.
 LEAF_ROWS, LEAF_MASS = 25, 50
 DEEPEST = 12
-#: The same of a tree, and the most trees: their number if none is given.
+#: The same for a tree, and the most trees: decides the number of trees if none is given.
 TREE_ROWS, TREE_MASS, MOST_TREES = 1_000, 20_000, 5
-#: How much more a level has than the one above it, and what part of that chooses the features.
+#: How much more budget a level has than the one above, and the share of it for the features.
 LEVEL_GROWTH, FEATURE_SHARE = Fraction(23, 20), Fraction(2, 3)
 #: What the paper's attribute selection costs, of what it counts: its scale is for a target in
 #: [-1, 1] and scores that may move both ways (docs/proofs/forests.md).
@@ -55,7 +55,7 @@ PUBLISHED_NUMBER, PUBLISHED_CLASSES = Fraction(1, 8), Fraction(1, 4)
 
 
 @dataclass(frozen=True)
-class Options:
+class DiPriMeOptions:
     """What the user chose."""
 
     variant: str
@@ -68,7 +68,7 @@ class Options:
 
 
 def learn(
-    table: Table, *, amount: Amount, n_rows: int | None, options: Options, coins: Coins
+    table: Table, *, amount: Amount, n_rows: int | None, options: DiPriMeOptions, coins: Coins
 ) -> Tree | Ensemble:
     """Learn a forest for at most an amount (``published``: for what :func:`published_cost` says).
 
@@ -102,17 +102,17 @@ def learn(
 
 
 def trees_for(rows: int, epsilon: float) -> int:
-    """Return how many trees to divide so many rows among: each keeps enough records."""
+    """Return how many trees to divide the rows among: each keeps enough records."""
     return int(np.clip(rows // max(TREE_ROWS, TREE_MASS / epsilon), 1, MOST_TREES))
 
 
 def depth_of(rows: int, epsilon: float) -> int:
-    """Return how deep a tree on so many rows should be: leaves keep enough records."""
+    """Return how deep a tree on this many rows should be: leaves keep enough records."""
     least = max(LEAF_ROWS, LEAF_MASS / epsilon)
     return int(np.clip(np.floor(np.log2(max(rows / least, 1.0))), 1, DEEPEST))
 
 
-def published_cost(schema: Schema, amount: Amount, options: Options) -> Amount:
+def published_cost(schema: Schema, amount: Amount, options: DiPriMeOptions) -> Amount:
     """Return what the paper's noise costs, leaf means of numbers aside."""
     leaf = less(amount, amount * options.split_share)
     level = amount * options.split_share
@@ -133,7 +133,7 @@ def forest_of(schema: Schema, trees: Sequence[Tree]) -> Tree | Ensemble:
 # Splits
 
 
-def _levels(amount: Amount, depth: int, options: Options) -> list[Amount]:
+def _levels(amount: Amount, depth: int, options: DiPriMeOptions) -> list[Amount]:
     """Divide an amount among the levels; deeper ones have fewer records and need more."""
     growth = Fraction(1) if options.published else LEVEL_GROWTH
     parts = [growth**level for level in range(depth)]
@@ -141,9 +141,9 @@ def _levels(amount: Amount, depth: int, options: Options) -> list[Amount]:
 
 
 def _chooser(
-    view: View, amounts: list[Amount], options: Options, coins: Sequence[Coins]
+    view: View, amounts: list[Amount], options: DiPriMeOptions, coins: Sequence[Coins]
 ) -> Chooser:
-    """Return what chooses the splits of a level: an amount per level, and coins per tree."""
+    """Return a function that chooses the splits of a level."""
     flip = options.variant == "flip"
     few = 1 if options.variant == "uniform" else options.max_features
 
@@ -201,7 +201,7 @@ def _published_splits(
 
 
 def axes_of(region: Region, view: View, most: int, coins: Coins) -> list[Axis]:
-    """Return axes of some features, chosen by chance, along which a region can be divided."""
+    """Return axes of random features along which a region can be divided."""
     found: list[Axis] = []
     for feature in coins.shuffled(len(region)).tolist():
         codes = region[feature]
@@ -243,7 +243,9 @@ def with_subsets(axis: Axis) -> Axis:
 # Leaves
 
 
-def _leaves(table: Table, growth: Growth, amount: Amount, options: Options) -> NDArray[np.float64]:
+def _leaves(
+    table: Table, growth: Growth, amount: Amount, options: DiPriMeOptions
+) -> NDArray[np.float64]:
     """Buy what the leaves say: class shares, or means as parts of the way between the bounds."""
     if table.schema.classes is None:
         if options.published:
@@ -261,7 +263,7 @@ def _as_trees(
     view: View,
     values: NDArray[np.float64],
     trees: int,
-    options: Options,
+    options: DiPriMeOptions,
 ) -> tuple[Tree, ...]:
     """Return the trees with values of a single tree, or with scores that add up to a forest's.
 

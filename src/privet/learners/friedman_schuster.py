@@ -29,8 +29,8 @@ from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
 from privet.tables import (
     Cells,
-    Given,
     Multiway,
+    ReleasedSplits,
     Split,
     Table,
     Thresholds,
@@ -39,7 +39,7 @@ from privet.tables import (
 )
 from privet.tree import Node, Tree
 
-#: The public grid of split points: so many equal steps between a number's bounds, or fewer where
+#: Equal steps between a number's bounds that make the public grid of split points; fewer where the
 #: bounds are too close.
 STEPS = 4096
 
@@ -104,7 +104,7 @@ def learn_diffpc45(
             only = np.zeros_like(unused)
             only[:, j] = True
             points[j] = cells.choose_splits(candidates, criterion, share / 2, only)
-        return cells.choose_splits(Given(points), criterion, share / 2, unused, flip=False)
+        return cells.choose_splits(ReleasedSplits(points), criterion, share / 2, unused, flip=False)
 
     growth = _Growth(table, view, depth, share, choose, published=published, reuse=True)
     tree = growth.tree()
@@ -120,8 +120,8 @@ def count_points(schema: Schema) -> int:
 class _Growth:
     """A tree that grows level by level.
 
-    ``share`` is what a count or the class counts of a leaf cost; ``reuse`` says whether numbers may
-    be tested again further down.
+    ``share`` is what a count, or the class counts of a leaf, cost. ``reuse`` says whether a number
+    may be tested again further down.
     """
 
     table: Table
@@ -150,7 +150,10 @@ class _Growth:
         return Tree(schema, tuple(nodes))
 
     def enough(self, unused: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Line 9: after a split, class counts should on average exceed the noise's deviation."""
+        """Return how many records a cell must have to be split (line 9).
+
+        Class counts of its children then exceed the deviation of their noise on average.
+        """
         schema = self.table.schema
         assert schema.classes is not None
         values = np.array(

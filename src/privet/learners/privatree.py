@@ -1,9 +1,9 @@
-"""PrivaTree (Vos et al. 2023): binary trees of few levels, with a label budget that suffices.
+"""PrivaTree (Vos et al. 2023): binary trees of few levels; labels get just enough budget.
 
 Numbers are seen through bins, at private quantiles or public cuts; a node is split in two by
 one private selection among all bins and categories (``select``), or by the best of noisy histograms
 of every feature (``histogram``, the paper's way); leaves get their label by permute-and-flip, with
-as much budget as a bound on the expected error asks for (Corollary 1), and no more than half.
+as much budget as a bound on the expected error needs (Corollary 1), and no more than half.
 
 ``published`` gives every feature's histogram and quantiles the budget that the paper counts once
 for all of them: the features are no disjoint data, so that the ledger's total is up to m times what
@@ -40,8 +40,8 @@ from privet.tables import (
     Leaf,
     Multiway,
     Ordered,
-    Sketch,
     Split,
+    Subtree,
     Table,
     View,
 )
@@ -49,12 +49,12 @@ from privet.tree import Tree
 
 #: Bins of the paper, of private quantiles, and of equal widths.
 PAPER_BINS, QUANTILE_BINS, UNIFORM_BINS = 10, 16, 64
-#: Part of a node's budget for the order of its categories, if that is bought.
+#: Share of a node's budget that buys an order of its categories, if one is bought.
 ORDER_SHARE = Fraction(1, 3)
 
 
 @dataclass(frozen=True)
-class Options:
+class PrivaTreeOptions:
     """What the user chose."""
 
     max_depth: int
@@ -67,7 +67,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PrivaTreePlan:
     """What is spent on what, each for one question to one feature or node.
 
     ``quantile`` is what the quantiles of one feature cost; ``number`` and ``category`` are what a
@@ -83,7 +83,7 @@ class Plan:
     category: Amount
 
 
-def learn(table: Table, *, amount: Amount, n_rows: int | None, options: Options) -> Tree:
+def learn(table: Table, *, amount: Amount, n_rows: int | None, options: PrivaTreeOptions) -> Tree:
     """Learn a tree for at most an amount (``published``: for what :func:`published_cost` says)."""
     least = table.least_amount
     # Labels have half at most, so that nodes have half at least.
@@ -100,14 +100,18 @@ def learn(table: Table, *, amount: Amount, n_rows: int | None, options: Options)
         splits = _choose(leaves, candidates, view, plan, options)
         levels.append(splits)
         leaves = leaves.split(splits)
-    sketch = _grown(levels, leaves.choose_labels(plan.leaf))
-    closed = without_dead_ends(sketch, tuple(frozenset(range(size)) for size in view.sizes))
+    subtree = _grown(levels, leaves.choose_labels(plan.leaf))
+    closed = without_dead_ends(subtree, tuple(frozenset(range(size)) for size in view.sizes))
     return assemble(without_needless(closed), cells, view, None, table.ledger.budget)
 
 
 def make_plan(
-    schema: Schema, n_rows: int, amount: Amount, options: Options, least: Amount = Fraction(0)
-) -> Plan:
+    schema: Schema,
+    n_rows: int,
+    amount: Amount,
+    options: PrivaTreeOptions,
+    least: Amount = Fraction(0),
+) -> PrivaTreePlan:
     """Share an amount by public numbers (the paper's equations 7 to 10); labels have ``least``."""
     depth, numeric, features = options.max_depth, n_numeric(schema), len(schema.names)
     published = options.published
@@ -134,10 +138,12 @@ def make_plan(
     if bins is None:
         usual = {"scales": grid_of(schema), "uniform": UNIFORM_BINS}
         bins = PAPER_BINS if published else usual.get(binning, QUANTILE_BINS)
-    return Plan(binning, bins, leaf, quantile, node, number, category)
+    return PrivaTreePlan(binning, bins, leaf, quantile, node, number, category)
 
 
-def published_cost(schema: Schema, n_rows: int, amount: Amount, options: Options) -> Amount:
+def published_cost(
+    schema: Schema, n_rows: int, amount: Amount, options: PrivaTreeOptions
+) -> Amount:
     """Return what the paper's noise costs: quantiles and histograms of all features add up."""
     plan = make_plan(schema, n_rows, amount, options)
     numeric = n_numeric(schema)
@@ -170,7 +176,7 @@ def _worst_error(classes: int) -> float:
     return float((-np.log(p) * (1 - share)).max()) * (1 + 1e-9)
 
 
-def count_sizes(schema: Schema, options: Options) -> list[tuple[int, int]]:
+def count_sizes(schema: Schema, options: PrivaTreeOptions) -> list[tuple[int, int]]:
     """Return how many splits of each feature a cell is offered, and its bins, if they are public.
 
     That of a category has one bin for what is missing or unknown.
@@ -184,7 +190,7 @@ def count_sizes(schema: Schema, options: Options) -> list[tuple[int, int]]:
     return [(len(two_sides(view, j)), size) for j, size in enumerate(view.sizes)]
 
 
-def _view(table: Table, plan: Plan) -> View:
+def _view(table: Table, plan: PrivaTreePlan) -> View:
     """Return the bins of all features."""
     cuts: list[tuple[float, ...] | None] = []
     for j, feature in enumerate(table.schema.features.values()):
@@ -201,14 +207,14 @@ def _view(table: Table, plan: Plan) -> View:
     return View(table.schema, tuple(cuts))
 
 
-def _public_cuts(feature: Numeric, plan: Plan) -> tuple[float, ...]:
+def _public_cuts(feature: Numeric, plan: PrivaTreePlan) -> tuple[float, ...]:
     if plan.binning == "scales":
         return scale_cuts(feature, plan.bins)
     return even_cuts(feature, plan.bins)
 
 
 def _choose(
-    cells: Cells, candidates: Binary, view: View, plan: Plan, options: Options
+    cells: Cells, candidates: Binary, view: View, plan: PrivaTreePlan, options: PrivaTreeOptions
 ) -> list[Split]:
     """Return one split for every cell of a level."""
     everything = np.ones((len(cells), len(view.sizes)), dtype=bool)
@@ -228,7 +234,9 @@ def _choose(
     return cells.choose_splits(Ordered(candidates, orders), Gini(), rest, everything, flip=flip)
 
 
-def _by_histograms(cells: Cells, candidates: Binary, view: View, plan: Plan) -> list[Split]:
+def _by_histograms(
+    cells: Cells, candidates: Binary, view: View, plan: PrivaTreePlan
+) -> list[Split]:
     """Return the splits of least impurity by noisy histograms of every feature."""
     best = np.full(len(cells), math.inf)
     splits: list[Split | None] = [None] * len(cells)
@@ -273,9 +281,9 @@ def _impurity(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray(impurity / np.maximum(total.sum(axis=2), 1.0))
 
 
-def _grown(levels: list[list[Split]], labels: list[int]) -> Sketch:
+def _grown(levels: list[list[Split]], labels: list[int]) -> Subtree:
     """Return the tree of the splits of all levels and the labels of its leaves, from the left."""
-    row: list[Sketch] = [Leaf(label) for label in labels]
+    row: list[Subtree] = [Leaf(label) for label in labels]
     for splits in reversed(levels):
         below = iter(row)
         row = [

@@ -1,10 +1,11 @@
 """One readable tree for a number.
 
-``linear`` draws blocks of whole trees, as the flagship does for classes, on records that pull at
-the mean of their cell with a weight up to one (utility.md, section 5): errors count once, not
-squared, so one record weighs less against the rest. Each block buys the means of its leaves, from
-which the next one starts. ``sad`` and ``sse`` choose one split after the other, jointly over all
-features and cuts, by absolute or squared errors. Proof: ``docs/proofs/regression-trees.md``.
+``linear`` draws blocks of whole trees, as ``whole_trees`` does for classes, on records that pull at
+the mean of their cell with a weight up to one: errors count linearly, not squared, so one record
+weighs less against the rest. Each block buys the means of its leaves, from which the next one
+starts. ``sad`` and ``sse`` choose one split after the other, jointly over all features and cuts, by
+absolute or squared errors. Proof: ``docs/proofs/regression-trees.md``; rules:
+``docs/rules.md``.
 """
 
 from __future__ import annotations
@@ -29,25 +30,25 @@ from privet.learners._growth import (
 )
 from privet.learners._views import grid_of, make_view, most_tests, n_numeric, two_sides
 from privet.learners.budgets import Start, know_rows, set_aside_quantiles, start_of_number
-from privet.learners.whole_trees import Block, affordable, block_depths, spread_out
+from privet.learners.whole_trees import TreeBlock, affordable, block_depths, spread_out
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables import Binary, Branch, Cells, Sketch, Split, Table, View
+from privet.tables import Binary, Branch, Cells, Split, Subtree, Table, View
 from privet.tree import Tree
 
 CRITERIA = ("linear", "sad", "sse")
-#: Part of a block's budget for the means of its leaves; of a greedy tree's for its leaves.
+#: Share of a block's budget for the means of its leaves, and of a greedy tree's for its leaves.
 MEAN_SHARE, GREEDY_LEAF_SHARE = Fraction(4, 10), Fraction(1, 2)
 #: Residuals are cut at this part of the target's width, block by block.
 REACHES = (0.5, 0.35, 0.25)
-#: Rows x epsilon from which a third block pays, and per level of a greedy tree.
+#: Rows x epsilon from which a third block pays, and that the levels of a greedy tree need.
 THREE_BLOCKS_FROM, LEVEL_FROM = 15_000.0, 60.0
 #: Steps of the grid on which absolute errors are measured.
 TARGET_STEPS = 128
 
 
 @dataclass(frozen=True)
-class _Sight:
+class _ViewAndBudget:
     """How finely the table is seen, and what is left to spend."""
 
     view: View
@@ -81,21 +82,21 @@ def learn_from(
     *,
     merge: bool,
 ) -> Tree:
-    """Learn a tree by linear errors from a start that is bought, for what it has left."""
+    """Learn a tree by linear errors, given a start that was bought and what it has left."""
     (start,), amount, counted = bought
     rows = n_rows or counted
-    sight = _look(table, rows, amount)
-    depths = block_depths(sight.mass, max_depth, three_from=THREE_BLOCKS_FROM)
-    cells, scores = table.root(sight.view), table.start_scores((start,))
-    regions, values = [everything(sight.view)], np.full((1, 1), start)
+    seen = _choose_view(table, rows, amount)
+    depths = block_depths(seen.mass, max_depth, three_from=THREE_BLOCKS_FROM)
+    cells, scores = table.root(seen.view), table.start_scores((start,))
+    regions, values = [everything(seen.view)], np.full((1, 1), start)
     levels: list[list[Split | None]] = []
     for turn, (depth, reach) in enumerate(zip(depths, REACHES, strict=False)):
         block = affordable(
-            Block(depth, sight.amount / len(depths)), rows, sight.sizes, 2, sight.mass
+            TreeBlock(depth, seen.amount / len(depths)), rows, seen.sizes, 2, seen.mass
         )
         upper = None
         if block.width is not None:
-            upper = [tuple(spread_out(len(sight.sizes), block.width, turn))] * len(cells)
+            upper = [tuple(spread_out(len(seen.sizes), block.width, turn))] * len(cells)
         drawn = cells.draw_trees(
             block.depth,
             block.amount * (1 - MEAN_SHARE),
@@ -104,14 +105,14 @@ def learn_from(
             scores=scores,
             reach=reach,
         )
-        level: list[Sketch] = [
-            without_dead_ends(sketch, tuple(map(frozenset, region)))
-            for sketch, region in zip(drawn, regions, strict=True)
+        level: list[Subtree] = [
+            without_dead_ends(subtree, tuple(map(frozenset, region)))
+            for subtree, region in zip(drawn, regions, strict=True)
         ]
         while any(isinstance(item, Branch) for item in level):
             splits, cells, regions = divide(
                 cells,
-                sight.view,
+                seen.view,
                 [item.split if isinstance(item, Branch) else None for item in level],
                 regions,
             )
@@ -128,7 +129,7 @@ def learn_from(
         moved = np.clip(values + reach * np.clip(steps, -1.0, 1.0), 0.0, 1.0)
         scores.add(cells, moved - values)
         values = moved
-    return _tree(table.schema, Growth(levels, cells), sight.view, values)
+    return _tree(table.schema, Growth(levels, cells), seen.view, values)
 
 
 def _learn_greedily(
@@ -139,34 +140,34 @@ def _learn_greedily(
     criterion: Criterion,
 ) -> Tree:
     n_rows, amount = know_rows(table, amount, n_rows)
-    sight = _look(table, n_rows, amount)
-    depth = max_depth or greedy_depth(sight.mass)
-    candidates = Binary([two_sides(sight.view, j) for j in range(len(sight.sizes))])
-    each = sight.amount * (1 - GREEDY_LEAF_SHARE) / depth
+    seen = _choose_view(table, n_rows, amount)
+    depth = max_depth or greedy_depth(seen.mass)
+    candidates = Binary([two_sides(seen.view, j) for j in range(len(seen.sizes))])
+    each = seen.amount * (1 - GREEDY_LEAF_SHARE) / depth
 
     def choose(cells: Cells, regions: list[Region], trees: list[int]) -> list[Split | None]:
         del trees
         allowed = np.ones((len(cells), len(regions[0])), dtype=bool)
         return list(cells.choose_splits(candidates, criterion, each, allowed))
 
-    growth = grow(table.root(sight.view), sight.view, depth, choose)
-    values = means_of(table, growth, sight.amount * GREEDY_LEAF_SHARE)
-    return _tree(table.schema, growth, sight.view, values)
+    growth = grow(table.root(seen.view), seen.view, depth, choose)
+    values = means_of(table, growth, seen.amount * GREEDY_LEAF_SHARE)
+    return _tree(table.schema, growth, seen.view, values)
 
 
 def greedy_depth(mass: float) -> int:
-    """Return how many levels rows x epsilon pays for, one by one."""
+    """Return how many levels a greedy tree should have, by rows x epsilon."""
     return int(np.clip(math.log2(max(min(mass, 2.0**40) / LEVEL_FROM, 2.0)), 2, 9))
 
 
-def _look(table: Table, rows: int, amount: Amount) -> _Sight:
+def _choose_view(table: Table, rows: int, amount: Amount) -> _ViewAndBudget:
     """Return the view, with private quantiles where rows x epsilon pays for them."""
     schema: Schema = table.schema
     mass = rows * float(table.ledger.budget.selection_epsilon(amount))
     grid = grid_of(schema)
     quantiles, amount = set_aside_quantiles(amount, mass, n_numeric(schema))
     sizes = most_tests(schema, grid, quantiles=quantiles is not None)
-    return _Sight(make_view(table, grid, quantiles), amount, mass, sizes)
+    return _ViewAndBudget(make_view(table, grid, quantiles), amount, mass, sizes)
 
 
 def _tree(schema: Schema, growth: Growth, view: View, values: NDArray[np.float64]) -> Tree:

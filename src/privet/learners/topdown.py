@@ -38,8 +38,8 @@ from privet.tables import (
     Cells,
     Each,
     Leaf,
-    Sketch,
     Split,
+    Subtree,
     Table,
     View,
     gains_of,
@@ -53,16 +53,16 @@ PAPER_THRESHOLDS, THRESHOLDS = 10, 31
 PAPER_GAIN, PAPER_ERROR = Fraction(1, 100), 0.1
 #: Part of a level's budget for the class counts of which gains are made.
 GAIN_SHARE = Fraction(1, 8)
-#: What a level has of the level above it: the paper's, and ours, which reaches deeper.
+#: Budget of a level, relative to the level above: the paper's, and ours, which reaches deeper.
 PAPER_DECAY, DECAY = Fraction(1, 2), Fraction(7, 8)
-#: Rows of a cell of the last level, on average, in scales of the choice's noise.
+#: The mean cell of the last level has at least this many times the rows of a choice's noise.
 ROOM = 8
-#: No tree is deeper.
+#: The most levels of a tree.
 DEEPEST = 64
 
 
 @dataclass(frozen=True)
-class Options:
+class TopDownOptions:
     """What the user chose."""
 
     max_nodes: int
@@ -79,7 +79,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Level:
-    """What one cell of a level is charged for its split and its gain; as published, its weight."""
+    """What one cell of a level pays for its split, its gain and, as published, its weight."""
 
     choice: Amount
     gain: Amount
@@ -87,19 +87,19 @@ class Level:
 
 
 @dataclass(eq=False)
-class Asked:
-    """A node: its split and its priority, if it was asked for them; its children, if it has some.
+class GrowingNode:
+    """A node of the growing tree, with its split, its gain and its children, as far as known.
 
-    ``worth`` says whether it may be split: by released numbers.
+    ``worth`` says whether it may be split, by released numbers.
     """
 
     split: Split | None = None
     gain: int = 0
     worth: bool = False
-    children: tuple[Asked, ...] = field(default=())
+    children: tuple[GrowingNode, ...] = field(default=())
 
 
-def learn(table: Table, *, n_rows: int | None, options: Options) -> Tree:
+def learn(table: Table, *, n_rows: int | None, options: TopDownOptions) -> Tree:
     """Learn a tree for what is left of a table's budget."""
     amount, view = table.ledger.left, make_view(table.schema, options.thresholds)
     candidates, least = make_candidates(view, missing=True), table.least_amount
@@ -117,12 +117,12 @@ def learn(table: Table, *, n_rows: int | None, options: Options) -> Tree:
     return _tree(root, labels, table, view, options)
 
 
-def counts_rows(n_rows: int | None, options: Options) -> bool:
+def counts_rows(n_rows: int | None, options: TopDownOptions) -> bool:
     """Tell whether a part of the budget buys a count of the rows."""
     return n_rows is None and (options.max_depth is None or options.min_weight is not None)
 
 
-def learn_published(table: Table, *, amount: Amount, n_rows: int, options: Options) -> Tree:
+def learn_published(table: Table, *, amount: Amount, n_rows: int, options: TopDownOptions) -> Tree:
     """Learn a tree with the noise that the paper counts as an amount."""
     view = make_view(table.schema, options.thresholds)
     candidates = make_candidates(view, missing=False)
@@ -140,10 +140,10 @@ def grow(
     view: View,
     levels: list[Level],
     n_rows: int,
-    options: Options,
-) -> Asked:
+    options: TopDownOptions,
+) -> GrowingNode:
     """Ask level by level for splits and gains, as long as best-first could want them."""
-    root = Asked()
+    root = GrowingNode()
     row = [root]
     #: What is known of the records in each cell of the row; of the root as published, all of them.
     weights = np.array([n_rows])
@@ -178,7 +178,7 @@ def grow(
         wanted = set(order)
         parents = [place for place, node in enumerate(row) if node in wanted]
         for place in parents:
-            row[place].children = (Asked(), Asked())
+            row[place].children = (GrowingNode(), GrowingNode())
         if len(order) == options.max_nodes:  # what is below the last one cannot be taken
             parents = [place for place in parents if row[place] is not order[-1]]
         if not parents:
@@ -196,10 +196,10 @@ def _nth(candidates: Binary, place: tuple[int, int], view: View) -> Split:
     return candidates.split(feature, option, 0, view)
 
 
-def best_first(root: Asked, most: int) -> list[Asked]:
+def best_first(root: GrowingNode, most: int) -> list[GrowingNode]:
     """Return the nodes that are split, in order: the largest gain next, ties as they were found."""
     queue = [(-root.gain, 0, root)] if root.worth else []
-    order: list[Asked] = []
+    order: list[GrowingNode] = []
     found = 1
     while queue and len(order) < most:
         node = heapq.heappop(queue)[2]
@@ -212,7 +212,7 @@ def best_first(root: Asked, most: int) -> list[Asked]:
 
 
 def make_levels(
-    amount: Amount, n_rows: int, options: Options, least: Amount = Fraction(0)
+    amount: Amount, n_rows: int, options: TopDownOptions, least: Amount = Fraction(0)
 ) -> list[Level]:
     """Share what the tree's levels cost, by public numbers.
 
@@ -225,7 +225,7 @@ def make_levels(
     return [_level(growing * share) for share in shares]
 
 
-def _deepest(growing: Amount, n_rows: int, options: Options, least: Amount) -> int:
+def _deepest(growing: Amount, n_rows: int, options: TopDownOptions, least: Amount) -> int:
     """Return the last level where cells have room for the noise of choices, on average."""
     if growing == math.inf:
         return DEEPEST
@@ -238,7 +238,7 @@ def _deepest(growing: Amount, n_rows: int, options: Options, least: Amount) -> i
     return DEEPEST
 
 
-def _shares(depth: int, options: Options) -> list[Fraction]:
+def _shares(depth: int, options: TopDownOptions) -> list[Fraction]:
     """Return the parts that the levels 1 to ``depth`` have of the tree's budget."""
     if options.budget == "uniform":
         return [Fraction(1, depth)] * depth
@@ -249,8 +249,8 @@ def _shares(depth: int, options: Options) -> list[Fraction]:
     return [weight / sum(weights) for weight in weights]
 
 
-def check_budget(options: Options) -> None:
-    """Raise if a function of the user gives a level that may be reached no weight."""
+def check_budget(options: TopDownOptions) -> None:
+    """Raise if the user's function gives a level that may be reached no weight."""
     if callable(options.budget):
         _shares(options.max_depth or DEEPEST, options)
 
@@ -266,7 +266,9 @@ def _level(amount: Amount) -> Level:
     return Level(less(amount, gain), gain)
 
 
-def published_levels(schema: Schema, n_rows: int, amount: Amount, options: Options) -> list[Level]:
+def published_levels(
+    schema: Schema, n_rows: int, amount: Amount, options: TopDownOptions
+) -> list[Level]:
     """Return what the paper's noise costs on each level: all candidates' gains add up."""
     view = make_view(schema, options.thresholds)
     number = len(list_candidates(make_candidates(view, missing=False), view))
@@ -286,34 +288,34 @@ def published_levels(schema: Schema, n_rows: int, amount: Amount, options: Optio
     return levels
 
 
-def published_cost(schema: Schema, n_rows: int, amount: Amount, options: Options) -> Amount:
+def published_cost(schema: Schema, n_rows: int, amount: Amount, options: TopDownOptions) -> Amount:
     """Return what the paper's noise costs in all."""
     levels = published_levels(schema, n_rows, amount, options)
     weights = sum((level.weight or 0 for level in levels[1:]), Fraction(0))
     return sum((level.gain for level in levels), weights) + _published_leaf(amount, options)
 
 
-def _published_share(depth: int, options: Options) -> Fraction:
+def _published_share(depth: int, options: TopDownOptions) -> Fraction:
     """Return the paper's B(depth)."""
     if callable(options.budget):
         return _weight(options.budget(depth))
     return Fraction(1, options.max_nodes) if options.budget == "uniform" else PAPER_DECAY**depth
 
 
-def _published_leaf(amount: Amount, options: Options) -> Amount:
+def _published_leaf(amount: Amount, options: TopDownOptions) -> Amount:
     """Return what the labels' noise costs: for counts that only rise, half of the paper's part."""
     return amount if amount == math.inf else amount * options.leaf_fraction / 2
 
 
 def _paper_sensitivity(criterion: Criterion, n_rows: int) -> Fraction:
-    """Return Lemma 11 and 18 for ``m J``, in the units of our criteria (Gini: half of theirs)."""
+    """Return the paper's sensitivity of ``m J`` (Lemmas 11 and 18), in units of our criteria."""
     if isinstance(criterion, Entropy):
         return Fraction(6 * math.log2(max(n_rows, 2)) + 2)
     assert isinstance(criterion, Gini)
     return Fraction(10)
 
 
-def _limits(weights: NDArray[np.int64], options: Options) -> list[Fraction]:
+def _limits(weights: NDArray[np.int64], options: TopDownOptions) -> list[Fraction]:
     """Return what the gains of a level must exceed, for each cell or for all."""
     unit = options.criterion.scale
     if options.published and options.min_gain is None:
@@ -350,21 +352,23 @@ def _sides(view: View, feature: int, *, missing: bool) -> NDArray[np.bool_] | Ea
     return np.asarray(codes[None, :] > cuts[:, None])
 
 
-def _leaves(root: Asked, table: Table, view: View, options: Options) -> Cells:
+def _leaves(root: GrowingNode, table: Table, view: View, options: TopDownOptions) -> Cells:
     """Return the leaves of the tree that best-first takes, from the left."""
     taken = set(best_first(root, options.max_nodes))
-    return leaf_cells(table.root(view), _sketch(root, taken, iter(())), view)
+    return leaf_cells(table.root(view), _subtree(root, taken, iter(())), view)
 
 
-def _tree(root: Asked, labels: list[int], table: Table, view: View, options: Options) -> Tree:
+def _tree(
+    root: GrowingNode, labels: list[int], table: Table, view: View, options: TopDownOptions
+) -> Tree:
     """Return the tree that best-first takes, its leaves labelled from the left."""
-    sketch = _sketch(root, set(best_first(root, options.max_nodes)), iter(labels))
-    closed = without_dead_ends(sketch, tuple(frozenset(range(size)) for size in view.sizes))
+    subtree = _subtree(root, set(best_first(root, options.max_nodes)), iter(labels))
+    closed = without_dead_ends(subtree, tuple(frozenset(range(size)) for size in view.sizes))
     return assemble(without_needless(closed), table.root(view), view, None, table.ledger.budget)
 
 
-def _sketch(node: Asked, taken: set[Asked], labels: Iterator[int]) -> Sketch:
+def _subtree(node: GrowingNode, taken: set[GrowingNode], labels: Iterator[int]) -> Subtree:
     if node not in taken:
         return Leaf(next(labels, -1))
     assert node.split is not None
-    return Branch(node.split, tuple(_sketch(child, taken, labels) for child in node.children))
+    return Branch(node.split, tuple(_subtree(child, taken, labels) for child in node.children))

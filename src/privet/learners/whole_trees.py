@@ -1,10 +1,10 @@
-"""Whole trees from one private draw (utility.md, sections 1 and 9 to 13).
+"""Whole trees from one private draw.
 
 A block is a tree of depth at most two or three, drawn with its labels from the exponential
 mechanism over all such trees; deeper trees stack blocks, each on the leaves of the one above. Which
 tests are offered, how many blocks there are and how the budget is shared follow from public numbers
 alone: the schema, epsilon, and the number of rows, which is declared or paid for. Proof:
-``docs/proofs/whole-trees.md``.
+``docs/proofs/whole-trees.md``; rules: ``docs/rules.md``.
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ from privet.learners._views import grid_of, make_view, most_tests, n_numeric
 from privet.learners.budgets import know_rows, less, set_aside_quantiles
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Branch, Cells, Sketch, Table, check_sizes
+from privet.tables import Branch, Cells, Subtree, Table, check_sizes
 from privet.tree import Tree
 
-#: Work that a block may cost (increments and sums), about a second; a full block of depth 3 may
-#: cost more, because merging makes most of them several times cheaper than this count.
+#: Work that a block may cost, in increments and sums: about a second. A full block of depth 3 may
+#: cost more, because merging tests makes most of them several times cheaper than counted.
 AFFORDABLE = 4e8
 AFFORDABLE_DEPTH_3 = 1.5e9
-#: Rows up to which these limits hold; the work on rows may grow with the rows beyond, so that more
-#: rows never make a block smaller.
+#: More rows than this do not count against these limits: more rows never make a block smaller.
 MANY_ROWS = 1_000_000
-#: Part of a block's budget for choosing the features of its upper levels on wide tables.
+#: Share of a block's budget that chooses the features of its upper levels on wide tables.
 CHOICE_SHARE = Fraction(1, 5)
 
 
 @dataclass(frozen=True)
-class Block:
+class TreeBlock:
     """One draw: a depth, what it may cost, and how many features its upper levels may use.
 
     ``width`` None means all of them; ``bought`` says whether they are chosen privately (else they
@@ -49,12 +48,12 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is spent on what; made before any record is looked at, but for the paid count."""
+class WholeTreePlan:
+    """What is spent on what; of public numbers, and the noisy count of rows if it was bought."""
 
     quantiles: Amount | None
     grid: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[TreeBlock, ...]
     leaves: Amount | None
 
 
@@ -80,11 +79,11 @@ def learn(
     view = make_view(table, plan.grid, plan.quantiles)
     cells = table.root(view)
     (drawn,) = grow(cells, plan.blocks, merge=merge)
-    sketch = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
-    return assemble(sketch, cells, view, plan.leaves, budget)
+    subtree = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
+    return assemble(subtree, cells, view, plan.leaves, budget)
 
 
-def grow(cells: Cells, blocks: tuple[Block, ...], *, merge: bool) -> list[Sketch]:
+def grow(cells: Cells, blocks: tuple[TreeBlock, ...], *, merge: bool) -> list[Subtree]:
     """Draw a tree for every cell: one block, and the further blocks on its leaves."""
     if not len(cells):
         return []
@@ -98,18 +97,18 @@ def grow(cells: Cells, blocks: tuple[Block, ...], *, merge: bool) -> list[Sketch
             upper = cells.choose_features(block.width, choosing)
         else:
             upper = [tuple(spread_out(len(cells.schema.names), block.width))] * len(cells)
-    sketches = cells.draw_trees(block.depth, amount, upper=upper, merge=merge)
-    return _refine(cells, sketches, rest, merge=merge) if rest else sketches
+    subtrees = cells.draw_trees(block.depth, amount, upper=upper, merge=merge)
+    return _refine(cells, subtrees, rest, merge=merge) if rest else subtrees
 
 
 def _refine(
-    cells: Cells, sketches: list[Sketch], blocks: tuple[Block, ...], *, merge: bool
-) -> list[Sketch]:
+    cells: Cells, subtrees: list[Subtree], blocks: tuple[TreeBlock, ...], *, merge: bool
+) -> list[Subtree]:
     """Replace the leaves of drawn trees by further blocks."""
-    ends = np.array([not isinstance(sketch, Branch) for sketch in sketches])
+    ends = np.array([not isinstance(subtree, Branch) for subtree in subtrees])
     grown = iter(grow(cells.take(ends), blocks, merge=merge))
-    branches = [sketch for sketch in sketches if isinstance(sketch, Branch)]
-    inner: list[Sketch] = []
+    branches = [subtree for subtree in subtrees if isinstance(subtree, Branch)]
+    inner: list[Subtree] = []
     if branches:
         below = cells.take(~ends).split([branch.split for branch in branches])
         children = [child for branch in branches for child in branch.children]
@@ -117,9 +116,9 @@ def _refine(
     parts = iter(inner)
     return [
         next(grown)
-        if not isinstance(sketch, Branch)
-        else Branch(sketch.split, tuple(next(parts) for _ in sketch.children))
-        for sketch in sketches
+        if not isinstance(subtree, Branch)
+        else Branch(subtree.split, tuple(next(parts) for _ in subtree.children))
+        for subtree in subtrees
     ]
 
 
@@ -130,8 +129,8 @@ def make_plan(
     max_depth: int | None,
     probability_share: Fraction,
     budget: Budget,
-) -> Plan:
-    """Share an amount of the budget by public numbers (utility.md: 1.4, 10.2 and 12)."""
+) -> WholeTreePlan:
+    """Share an amount of the budget by public numbers (docs/rules.md)."""
     leaves = None
     if probability_share:
         leaves = amount * probability_share
@@ -144,9 +143,9 @@ def make_plan(
     sizes = most_tests(schema, grid, quantiles=quantiles is not None)
     classes = len(schema.classes or ())
 
-    def blocks_of(depths: tuple[int, ...]) -> tuple[Block, ...]:
+    def blocks_of(depths: tuple[int, ...]) -> tuple[TreeBlock, ...]:
         return tuple(
-            affordable(Block(depth, amount * share), n_rows, sizes, classes, mass)
+            affordable(TreeBlock(depth, amount * share), n_rows, sizes, classes, mass)
             for depth, share in zip(depths, block_shares(depths), strict=True)
         )
 
@@ -154,13 +153,13 @@ def make_plan(
     blocks = blocks_of(wanted)
     if wanted[0] == 3 and all(block.depth < 3 for block in blocks):
         blocks = blocks_of(shallow_depths(mass, max_depth))
-    return Plan(quantiles, grid, blocks, leaves)
+    return WholeTreePlan(quantiles, grid, blocks, leaves)
 
 
 def block_depths(
     mass: float, max_depth: int | None, *, three_from: float = 60_000
 ) -> tuple[int, ...]:
-    """Return the depths of the blocks for rows x epsilon = mass (utility.md, 10.2)."""
+    """Return the depths of the blocks for rows x epsilon = mass (docs/rules.md)."""
     if mass < 60:
         depths: tuple[int, ...] = (2,)
     elif mass < 2_000:
@@ -192,14 +191,16 @@ def _limited(depths: tuple[int, ...], max_depth: int | None) -> tuple[int, ...]:
 
 
 def block_shares(depths: tuple[int, ...]) -> tuple[Fraction, ...]:
-    """Return the parts of the budget: 35 and 65 per cent for 3+3 (utility.md, 10.2), else equal."""
+    """Return the parts of the budget: 35 and 65 per cent for 3+3, else equal parts."""
     if depths == (3, 3):
         return (Fraction(35, 100), Fraction(65, 100))
     return (Fraction(1, len(depths)),) * len(depths)
 
 
-def affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: float) -> Block:
-    """Limit the work of a block on wide tables (utility.md, section 12)."""
+def affordable(
+    block: TreeBlock, rows: int, sizes: list[int], classes: int, mass: float
+) -> TreeBlock:
+    """Limit the work of a block on wide tables (docs/rules.md)."""
     features, tests, widest = len(sizes), sum(sizes), max(sizes)
     mean = tests / features
     per_test = 1 if classes == 2 else 2 * classes
@@ -221,16 +222,16 @@ def affordable(block: Block, rows: int, sizes: list[int], classes: int, mass: fl
                 )
             )
             if width >= 4:
-                return Block(3, block.amount, width, bought=True)
-        block = Block(2, block.amount)
+                return TreeBlock(3, block.amount, width, bought=True)
+        block = TreeBlock(2, block.amount)
     if rows * features**2 / 2 <= AFFORDABLE and 2 * tests**2 <= budget:
         return block
     width = int(
         min(features, AFFORDABLE / (max(rows, 1) * features), budget / (2 * tests * widest))
     )
     if width < 1:
-        return Block(1, block.amount)
-    return Block(2, block.amount, width, bought=mass >= 1_000)
+        return TreeBlock(1, block.amount)
+    return TreeBlock(2, block.amount, width, bought=mass >= 1_000)
 
 
 def spread_out(features: int, width: int, turn: int = 0) -> list[int]:

@@ -129,8 +129,8 @@ class Plan:
         Whose trees these are, and how they share the budget. It differs between one machine and
         several parties, so that losses of the two do not compare.
     affordable_leaves : int
-        With half of the budget for labels, so many leaves lose :data:`LABEL_ERROR` of the rows; no
-        more than there are rows. For the best protocol; a bound where its labels have one.
+        With half of the budget for labels, this many leaves lose :data:`LABEL_ERROR` of the rows;
+        no more than there are rows. For the best protocol; a bound where its labels have one.
     depths : dict of str to int
         By protocol: the largest affordable depth; 0 if none is.
     winner : str
@@ -140,8 +140,8 @@ class Plan:
         With several parties: the depth that TopDownClassifier takes by itself if it is told the
         rows, but no depth.
     max_nodes : int or None
-        With several parties: after so many splits TopDownClassifier stops by default. Fewer than a
-        complete tree of depth 10 has.
+        With several parties: after this many splits TopDownClassifier stops by default. Fewer than
+        a complete tree of depth 10 has.
     flagship : Flagship or None
         None if epsilon is too small for it.
     """
@@ -358,7 +358,7 @@ class _Alone:
         """Return the candidates and the cells of every feature."""
         from privet.learners import privatree  # on first use: numba takes half a second
 
-        options = privatree.Options(
+        options = privatree.PrivaTreeOptions(
             max_depth=1,
             max_bins=self.bins,
             leaf_error=LABEL_ERROR,

@@ -55,7 +55,7 @@ def leaf_mean_loss(rows: float, epsilon: float, width: float) -> float:
     The mean is ``lo + width A / (A + C)``, cut to the public bounds, from two complementary sums
     ``A = sum(y - lo)`` and ``C = sum(hi - y)`` with Laplace noise of scale ``width / epsilon``
     each: together they cost epsilon, since every record adds ``width`` to ``A + C``. The bound is
-    for every leaf with at least so many rows, and tends to ``2 width^2 / (epsilon^2 rows)``, what
+    for every leaf with at least this many rows, and tends to ``2 width^2 / (epsilon^2 rows)``, what
     the paper's invalid noise has.
 
     Examples
@@ -91,7 +91,7 @@ def regression_loss(rows: int, smallest: int, epsilon: float, width: float) -> t
     rows : int
         In the node that is split.
     smallest : int
-        The smaller side has at least so many.
+        The smaller side has at least this many.
     epsilon : float
         What the leaves cost.
     width : float

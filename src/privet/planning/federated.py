@@ -36,9 +36,9 @@ class Shares:
     labels: Fraction
 
 
-def make_options(bins: int) -> topdown.Options:
-    """Return what ``TopDownClassifier()`` chooses, with so many cells of a number."""
-    return topdown.Options(
+def make_options(bins: int) -> topdown.TopDownOptions:
+    """Return what ``TopDownClassifier()`` chooses, with ``bins`` cells of a number."""
+    return topdown.TopDownOptions(
         max_nodes=MAX_NODES,
         max_depth=None,
         budget="decay",

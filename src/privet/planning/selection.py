@@ -159,7 +159,7 @@ def label_loss(
     parties : int, default=1
         With ``"counts"``: how many parties add noise of their own.
     gap : float, default=0
-        With two classes: the majority is known to lead by so many rows.
+        With two classes: the majority is known to lead by this many rows.
 
     Returns
     -------

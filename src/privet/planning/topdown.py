@@ -39,7 +39,7 @@ def printed_split_rows(zeta: float, alpha: float, failure: float, candidates: in
 
 
 def printed_split_error(rows: float, alpha: float, failure: float, candidates: int) -> float:
-    """Return the zeta that the paper's noise reaches with so many rows in a leaf, more than one."""
+    """Return the zeta that the paper's noise reaches with some rows in a leaf, more than one."""
     rows = positive(rows, "rows")
     if rows <= 1:
         raise PlanError("rows must be more than 1: the paper's noise grows with their logarithm")
@@ -48,7 +48,7 @@ def printed_split_error(rows: float, alpha: float, failure: float, candidates: i
 
 
 def entropy_spread(rows: float) -> float:
-    """Return how much one record changes ``rows * entropy`` in bits, at most, for so many rows.
+    """Return how much one record changes ``rows * entropy`` in bits, at most, for this many rows.
 
     ``n lg n - (n - 1) lg(n - 1)``; the paper's Lemma 11 has ``6 lg m + 2``, about six times that.
     """
@@ -280,7 +280,7 @@ def topdown_rows(
 
     Notes
     -----
-    With so many rows M splits are made as well as the proof needs. That these M splits reach the
+    With this many rows, M splits are made as well as the proof needs. That these M splits reach the
     error is guaranteed for ``nodes >= 2**log2_nodes(error / 2, advantage)`` only; with fewer it is
     the rows' part of a guarantee that does not hold.
 

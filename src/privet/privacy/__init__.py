@@ -12,14 +12,14 @@ from privet.privacy.budget import (
 from privet.privacy.coins import Coins
 from privet.privacy.entries import (
     EXPONENTIAL_KINDS,
-    Asked,
     Entry,
     MechanismFacts,
     MechanismKind,
     Place,
     Question,
+    QuestionKind,
 )
-from privet.privacy.ledger import Ledger, Scopes
+from privet.privacy.ledger import Ledger, LedgerCells
 from privet.privacy.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -44,7 +44,7 @@ from privet.privacy.quantiles import (
     grid_counts,
     private_quantiles,
 )
-from privet.privacy.store import Books, Draw, LedgerStore, Reservation
+from privet.privacy.store import Books, LedgerStore, Reservation, Withdrawal
 from privet.privacy.versions import read_entry
 from privet.privacy.words import mechanism_words, place_words, question_words
 
@@ -54,14 +54,12 @@ __all__ = [
     "REPLACE_ONE_FACTOR",
     "SEEDED",
     "SMALLEST_RATE",
-    "Asked",
     "Books",
     "Budget",
     "Coins",
     "Cost",
     "DiscreteGaussian",
     "DiscreteLaplace",
-    "Draw",
     "Entry",
     "Exact",
     "Exponential",
@@ -69,6 +67,7 @@ __all__ = [
     "JointQuantiles",
     "LaplaceShare",
     "Ledger",
+    "LedgerCells",
     "LedgerStore",
     "MechanismFacts",
     "MechanismKind",
@@ -78,14 +77,15 @@ __all__ = [
     "Place",
     "Quantiles",
     "Question",
+    "QuestionKind",
     "Released",
     "ReportNoisyMax",
     "Reservation",
-    "Scopes",
     "SecureNoise",
     "SeededNoise",
     "TopOf",
     "WholeTree",
+    "Withdrawal",
     "as_float",
     "draw_polya",
     "draw_shares",

@@ -12,9 +12,9 @@ from fractions import Fraction
 
 from privet.privacy.budget import Amount
 
-#: Amounts with more digits below the line are rounded up when they are written.
+#: Amounts whose denominators have more digits are rounded up when they are written.
 _WRITTEN_DIGITS = 1_000
-#: Above the line there may be more, since amounts go up to 10^300, which a double can hold.
+#: Numerators may have more, since amounts go up to 10^300, which a double can hold.
 _MOST_DIGITS = _WRITTEN_DIGITS + 300
 _LARGEST = Fraction(10**300)
 _PATTERN = re.compile(rf"[0-9]{{1,{_MOST_DIGITS}}}(/[0-9]{{1,{_WRITTEN_DIGITS}}})?", re.ASCII)

@@ -133,7 +133,7 @@ class Budget:
 
     @property
     def accountant(self) -> str:
-        """``"pure"`` or ``"zCDP"``: in which amounts are added up."""
+        """``"pure"`` or ``"zCDP"``: whether epsilons or rhos are added up."""
         return "pure" if self.delta is None and self.rho is None else "zCDP"
 
     @property
@@ -174,7 +174,7 @@ class Budget:
             return math.inf if cost.rho else 0.0
         assert self.epsilon is not None
         found = zcdp_epsilon(float(cost.rho), self.delta)
-        # The search may end an ulp higher for less; what is within the limit is within epsilon.
+        # The search may end slightly too high for a smaller rho: within the limit, epsilon holds.
         return min(found, float(self.epsilon)) if cost.rho <= self.limit else found
 
     def __str__(self) -> str:

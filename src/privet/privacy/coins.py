@@ -1,6 +1,6 @@
 """Public choices by chance: which features a node looks at, which part of a table a record is in.
 
-Nothing private hangs on them: proofs hold for any outcome, known or not. They come from a key that
+Privacy does not rest on them: proofs hold for any outcome, known or not. They come from a key that
 is drawn without looking at a table, by numpy's generator. Each tree of a forest has a generator of
 its own, so that no tree's choices depend on how another one grew.
 """
@@ -24,7 +24,7 @@ class Coins:
     key : int
         From 0 up to 2^64. Equal keys make equal choices.
     tree : int, optional
-        Of which tree of a forest these are; see :meth:`for_trees`.
+        The tree of a forest that uses them; see :meth:`for_trees`.
     """
 
     def __init__(self, key: int, tree: int | None = None) -> None:

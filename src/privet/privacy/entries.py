@@ -1,7 +1,7 @@
-"""What the books say of a question, as data: what, where, how, and how much.
+"""An entry of the ledger as data: what was asked, where, how it was made private, at what cost.
 
-Nothing here is a sentence. Whoever decides something by an entry compares values, and whoever shows
-one asks :mod:`privet.privacy.words` for its words; so no guarantee hangs on how a thing is called.
+Nothing here is a sentence. Code that decides by an entry compares values, and code that shows one
+gets its words from :mod:`privet.privacy.words`: rewording changes no guarantee.
 Files hold entries as plain data (docs/formats.md); reading checks every field.
 """
 
@@ -20,7 +20,7 @@ from privet.privacy.budget import Cost, as_float
 MOST_TEXT, MOST_NUMBER = 10_000, 2**53
 
 
-class Asked(StrEnum):
+class QuestionKind(StrEnum):
     """What a question asks about the records of cells."""
 
     ROW_COUNT = "row-count"
@@ -35,20 +35,20 @@ class Asked(StrEnum):
     WHOLE_TREE = "whole-tree"
     GRADIENTS = "gradients"
     QUANTILES = "quantiles"
-    #: Of an older file, in its own words.
+    #: From an older file, in that file's words.
     OTHER = "other"
 
 
 #: What belongs to a question besides its kind.
-_OF_QUESTION: dict[Asked, tuple[str, ...]] = {
-    Asked.SPLIT: ("criterion",),
-    Asked.SPLIT_OF_SOME: ("criterion",),
-    Asked.SPLIT_GAINS: ("criterion",),
-    Asked.HALVING_FEATURE: ("criterion",),
-    Asked.FEATURES: ("count",),
-    Asked.WHOLE_TREE: ("depth",),
-    Asked.QUANTILES: ("feature",),
-    Asked.OTHER: ("text",),
+_OF_QUESTION: dict[QuestionKind, tuple[str, ...]] = {
+    QuestionKind.SPLIT: ("criterion",),
+    QuestionKind.SPLIT_OF_SOME: ("criterion",),
+    QuestionKind.SPLIT_GAINS: ("criterion",),
+    QuestionKind.HALVING_FEATURE: ("criterion",),
+    QuestionKind.FEATURES: ("count",),
+    QuestionKind.WHOLE_TREE: ("depth",),
+    QuestionKind.QUANTILES: ("feature",),
+    QuestionKind.OTHER: ("text",),
 }
 
 
@@ -58,20 +58,20 @@ class Question:
 
     Attributes
     ----------
-    kind : Asked
+    kind : QuestionKind
     criterion : str, optional
         What splits are judged by.
     feature : str, optional
-        Whose quantiles.
+        The feature whose quantiles were asked.
     depth : int, optional
-        Of a whole tree.
+        The depth of a whole tree.
     count : int, optional
         How many features are chosen.
     text : str, optional
-        Of an older file, where the kind is not known.
+        What an older file says, where the kind is not known.
     """
 
-    kind: Asked
+    kind: QuestionKind
     criterion: str | None = None
     feature: str | None = None
     depth: int | None = None
@@ -94,7 +94,7 @@ class Place:
         Into how many disjoint parts the table was divided before, by a hash of each record: 1 if it
         was not. None if not known, as in files of version 1.
     text : str, optional
-        Of an older file, where the level is not known.
+        What an older file says, where the level is not known.
     """
 
     level: int | None = 0
@@ -121,7 +121,7 @@ class MechanismKind(StrEnum):
     QUANTILES = "quantiles"
     JOINT_QUANTILES = "joint-quantiles"
     REPORT_NOISY_MAX = "report-noisy-max"
-    #: Of an older file, in its own words.
+    #: From an older file, in that file's words.
     OTHER = "other"
 
 
@@ -140,7 +140,7 @@ EXPONENTIAL_KINDS = frozenset(
 
 @dataclass(frozen=True)
 class MechanismFacts:
-    """A mechanism as the books have it.
+    """A mechanism, as the ledger has it.
 
     Attributes
     ----------
@@ -150,11 +150,11 @@ class MechanismFacts:
         their squares (Gaussian noise), or how far apart the changes of two scores are (selections).
         None where the kind alone says it, and in files of version 1.
     honest : int, optional
-        Of shares: how many parties must add theirs.
+        For shares of noise: how many parties must add theirs.
     times : int, optional
-        How many draws share the cost, one after the other.
+        How many selections share the cost, one after the other.
     text : str, optional
-        Of an older file, where the kind is not known.
+        What an older file says, where the kind is not known.
     """
 
     kind: MechanismKind
@@ -170,7 +170,7 @@ class MechanismFacts:
 
 @dataclass(frozen=True)
 class Entry:
-    """One question as the books have it.
+    """One question, as the ledger has it.
 
     Attributes
     ----------
@@ -257,7 +257,7 @@ def _check_given(value: Any, needed: tuple[str, ...]) -> None:
 
 
 def _plain(value: Question | MechanismFacts) -> dict[str, Any]:
-    """Return what is known of a question or a mechanism."""
+    """Return a question or a mechanism as plain data, without what is not set."""
     found = {field.name: getattr(value, field.name) for field in fields(value)}
     return {
         name: write_amount(held) if isinstance(held, Fraction) else held
@@ -280,7 +280,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 def _read_question(plain: Any) -> Question:
     name, found = _described(Question, plain)
-    return Question(Asked(name), **found)
+    return Question(QuestionKind(name), **found)
 
 
 def _read_mechanism(plain: Any) -> MechanismFacts:
@@ -289,7 +289,7 @@ def _read_mechanism(plain: Any) -> MechanismFacts:
 
 
 def _described(of: type[Question] | type[MechanismFacts], plain: Any) -> tuple[str, dict[str, Any]]:
-    """Return what kind something is of, and what else is known of it."""
+    """Read a kind and the other fields that belong to it."""
     optional = {field.name for field in fields(of)} - {"kind"}
     found = _fields_of(plain, {"kind"}, optional)
     name = read_text(found.pop("kind"))

@@ -1,17 +1,17 @@
 """The books: what was asked, of which part of the table, at what cost.
 
-The ledger knows the table as *scopes*: disjoint parts that are divided further. A charge to several
-scopes at once is paid once by each record, since no record lies in two of them; charges to the same
-scope add up. Dividing a scope twice makes two sequences of questions about the same records, so
+The ledger knows the table as *cells*: disjoint parts that are divided further. A charge to several
+cells at once is paid once by each record, since no record lies in two of them; charges to the same
+cell add up. Dividing a cell twice makes two sequences of questions about the same records, so
 the two add up as well:
 
-    cost(scope) = own charges + sum over its divisions of the largest cost of a part
+    cost(cell) = own charges + sum over its divisions of the largest cost of a part
 
 The table's total is the root's cost, computed exactly and kept in two accountants, pure epsilon and
 zCDP. A charge is refused *before* anything is computed if the total would exceed the budget.
 
-A *subledger* keeps the books of one fit within the table's: to the table it is one more division of
-the whole, with one part. So what fits cost adds up, and a charge must be within both budgets.
+A *subledger* keeps the books of one fit. To the table's ledger it is one more division of the
+whole, with one part: so fits add up, and a charge must be within both budgets.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Mechanism(Protocol):
 
 
 class _Group:
-    """Scopes that came out of one division (of several parents at once)."""
+    """Cells that came out of one division (of several parents at once)."""
 
     __slots__ = ("cost", "parent", "parents", "peak", "root")
 
@@ -52,15 +52,15 @@ class _Group:
         # The first group of the ledger that this one belongs to.
         self.root: _Group = self if parent is None or of_ledger else parent.root
         self.parents = parents
-        # Per accountant: the cost of every scope, and the dearest part of every parent.
+        # Per accountant: the cost of every cell, and the dearest part of every parent.
         size = len(parents)
         self.cost: tuple[list[Amount], list[Amount]] = ([_ZERO] * size, [_ZERO] * size)
         width = 0 if parent is None else len(parent.parents)
         self.peak: tuple[list[Amount], list[Amount]] = ([_ZERO] * width, [_ZERO] * width)
 
 
-class Scopes:
-    """Disjoint parts of a table with books of their own. A ledger makes them."""
+class LedgerCells:
+    """The ledger's side of disjoint cells: it knows what each has paid. A ledger makes them."""
 
     __slots__ = ("_group", "_index")
 
@@ -71,23 +71,23 @@ class Scopes:
     def __len__(self) -> int:
         return len(self._index)
 
-    def take(self, chosen: NDArray[Any]) -> Scopes:
-        """Return some of the scopes, by mask or by position, none of them twice. Free."""
+    def take(self, chosen: NDArray[Any]) -> LedgerCells:
+        """Return some of the cells, by mask or by position, none of them twice. Free."""
         index = self._index[chosen]
         if len(np.unique(index)) < len(index):
             raise BudgetError("the same cell is taken twice: cells must be disjoint")
-        return Scopes(self._group, index)
+        return LedgerCells(self._group, index)
 
-    def divide(self, parents: NDArray[np.intp]) -> Scopes:
-        """Return new scopes; number i is a part of scope ``parents[i]``. Free.
+    def divide(self, parents: NDArray[np.intp]) -> LedgerCells:
+        """Return new cells; number i is a part of cell ``parents[i]``. Free.
 
-        The caller promises that the parts of one scope are disjoint.
+        The caller promises that the parts of one cell are disjoint.
         """
         parents = np.asarray(parents, dtype=np.intp)
         if np.any(parents < 0):
-            raise BudgetError("every part needs a scope that it is a part of")
+            raise BudgetError("every part needs a cell that it is a part of")
         origin = self._index[parents].tolist()
-        return Scopes(_Group(self._group, origin, of_ledger=False), np.arange(len(origin)))
+        return LedgerCells(_Group(self._group, origin, of_ledger=False), np.arange(len(origin)))
 
 
 class Ledger:
@@ -100,9 +100,9 @@ class Ledger:
 
     Examples
     --------
-    >>> from privet.privacy import Asked, DiscreteLaplace
+    >>> from privet.privacy import QuestionKind, DiscreteLaplace
     >>> ledger = Ledger(Budget(1.0))
-    >>> how_many, count = Question(Asked.ROW_COUNT), DiscreteLaplace(1, Fraction(1, 2))
+    >>> how_many, count = Question(QuestionKind.ROW_COUNT), DiscreteLaplace(1, Fraction(1, 2))
     >>> ledger.charge(ledger.root, count, how_many, Place())
     >>> halves = ledger.root.divide(np.array([0, 0]))
     >>> ledger.charge(halves, count, how_many, Place(level=1))
@@ -122,8 +122,8 @@ class Ledger:
     def subledger(self, budget: Budget) -> Ledger:
         """Return books for a part of what is left, such as one fit's.
 
-        Whatever is charged there is charged here as well. Several of them may be open; one that
-        finds less left than it was opened for is refused then.
+        Whatever is charged there is charged here as well. Several may be open at a time; if they
+        spend what another one was opened for, its charges are refused.
 
         Raises
         ------
@@ -155,9 +155,9 @@ class Ledger:
         return found
 
     @property
-    def root(self) -> Scopes:
-        """The whole table as one scope."""
-        return Scopes(self._root, np.arange(1))
+    def root(self) -> LedgerCells:
+        """The whole table as one cell."""
+        return LedgerCells(self._root, np.arange(1))
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -182,7 +182,7 @@ class Ledger:
 
     def charge(
         self,
-        scopes: Scopes,
+        cells: LedgerCells,
         mechanisms: _Mechanism | Sequence[_Mechanism],
         question: Question,
         place: Place,
@@ -191,9 +191,9 @@ class Ledger:
 
         Parameters
         ----------
-        scopes : Scopes
+        cells : LedgerCells
             The disjoint cells that are asked.
-        mechanisms : mechanism, or one per scope
+        mechanisms : mechanism, or one per cell
             How the answers will be made private, hence what they cost.
         question : Question
         place : Place
@@ -204,28 +204,28 @@ class Ledger:
         BudgetExceeded
             If the total would exceed the budget. Nothing is written down then.
         """
-        if not len(scopes):
+        if not len(cells):
             return
         if isinstance(mechanisms, Sequence):
-            if len(mechanisms) != len(scopes):
+            if len(mechanisms) != len(cells):
                 raise BudgetError("give one mechanism for all cells, or one for each")
             costs = [mechanism.cost for mechanism in mechanisms]
             entries = [
-                Entry(question, place, cells, facts, cost)
-                for (facts, cost), cells in Counter(
+                Entry(question, place, number, facts, cost)
+                for (facts, cost), number in Counter(
                     (mechanism.facts, mechanism.cost) for mechanism in mechanisms
                 ).items()
             ]
         else:
-            costs = [mechanisms.cost] * len(scopes)
-            entries = [Entry(question, place, len(scopes), mechanisms.facts, costs[0])]
+            costs = [mechanisms.cost] * len(cells)
+            entries = [Entry(question, place, len(cells), mechanisms.facts, costs[0])]
         for entry in entries:
             for amount in (entry.cost.epsilon, entry.cost.rho):
                 if not amount >= 0 or (isinstance(amount, float) and amount != math.inf):
                     raise BudgetError("a cost must be an exact amount, and not negative")
-        if scopes._group.root is not self._root:
+        if cells._group.root is not self._root:
             raise BudgetError("these cells belong to another ledger")
-        index = scopes._index.tolist()
+        index = cells._index.tolist()
         if len(set(index)) < len(index):
             raise BudgetError("the same cell is asked twice in one question")
         with self._lock:
@@ -234,9 +234,9 @@ class Ledger:
                     "the books of this table are closed: its fit is finished", left="nothing"
                 )
             changed_epsilon = _raise_costs(
-                scopes._group, index, [cost.epsilon for cost in costs], book=0
+                cells._group, index, [cost.epsilon for cost in costs], book=0
             )
-            changed_rho = _raise_costs(scopes._group, index, [cost.rho for cost in costs], book=1)
+            changed_rho = _raise_costs(cells._group, index, [cost.rho for cost in costs], book=1)
             for ledger in self._chain:
                 total = Cost(
                     _new_total(ledger._root.cost[0], changed_epsilon),
@@ -252,7 +252,7 @@ class Ledger:
                     )
             for ledger in self._chain:
                 ledger._entries += entries
-            # From the root down: whatever interrupts this leaves the books too high, not too low.
+            # From the root down: an interruption leaves the books too high, never too low.
             for values, changed in reversed(changed_epsilon + changed_rho):
                 for i, value in changed.items():
                     values[i] = value
@@ -264,11 +264,11 @@ _Update = tuple[list[Amount], dict[int, Amount]]
 def _raise_costs(
     group: _Group, index: list[int], amounts: list[Amount], book: int
 ) -> list[_Update]:
-    """Return what a charge would change, from its scopes up to the table's root."""
+    """Return what a charge would change, from its cells up to the table's root."""
     updates: list[_Update] = []
     while True:
         costs = group.cost[book]
-        # Most scopes share a few amounts: combine each pair of (living) objects once.
+        # Most cells share a few amounts: add each pair of objects once.
         sums: dict[tuple[int, int], Amount] = {}
         raised: dict[int, Amount] = {}
         for i, more in zip(index, amounts, strict=True):
@@ -305,7 +305,7 @@ def _raise_costs(
 
 
 def _new_total(costs: list[Amount], updates: list[_Update]) -> Amount:
-    """Return what the one scope of a root would cost after a charge."""
+    """Return what the one cell of a root would cost after a charge."""
     return next((new.get(0, costs[0]) for values, new in updates if values is costs), costs[0])
 
 

@@ -1,4 +1,4 @@
-"""Draw by log weights that were computed in doubles, exactly for what the doubles say.
+"""Draw by log weights that were computed in doubles; the draw itself is exact.
 
 The weights' own errors are bounded and charged by those who compute them
 (``docs/proofs/whole-trees.md``).

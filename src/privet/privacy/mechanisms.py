@@ -25,11 +25,11 @@ from privet.privacy.entries import MechanismFacts, MechanismKind
 from privet.privacy.noise import Noise
 from privet.privacy.polya import check_rate, draw_polya, draw_shares
 
-#: Where parties choose together: how many steps wide noise is, if scores have units for it; they
-#: are multiplied to have so many in a record's change, which leaves room for all options.
+#: Where parties choose together, noise comes in steps. Scores are multiplied so that a record's
+#: change has about this many of them, as far as that leaves room for all options.
 _WIDTH, _UNITS = 512, 2**11
 
-#: Integers computed from the data. They never leave the room.
+#: Integers computed from the data. They never leave the wall.
 Exact = NewType("Exact", NDArray[np.int64])
 #: Integers that went through a mechanism. They may go anywhere.
 Released = NewType("Released", NDArray[np.int64])
@@ -141,7 +141,7 @@ class DiscreteGaussian:
 
 @dataclass(frozen=True)
 class LaplaceShare:
-    """A share of discrete Laplace noise: so many honest shares make one noise; epsilon-DP then.
+    """A share of discrete Laplace noise; those of ``honest`` parties make one noise: epsilon-DP.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class LaplaceShare:
 
     @property
     def rate(self) -> Fraction:
-        """Of the noise; for a finite epsilon."""
+        """The rate of the noise, for a finite epsilon."""
         return Fraction(self.epsilon) / Fraction(self.sensitivity)
 
     def release(self, exact: Exact, noise: Noise) -> NDArray[np.int64]:
@@ -190,9 +190,8 @@ class LaplaceShare:
 class NoisyMaxShare:
     """A share of one-sided geometric noise on scores of which only the largest sum is found.
 
-    ``honest`` shares make geometric noise, in steps that are small against it: report noisy max
-    with it is close to permute-and-flip, which has exponential noise, and epsilon-DP
-    (docs/proofs/federation.md).
+    ``honest`` shares make geometric noise, in small steps. Report noisy max with it is epsilon-DP,
+    and close to permute-and-flip, which has exponential noise (docs/proofs/federation.md).
 
     Parameters
     ----------
@@ -225,7 +224,7 @@ class NoisyMaxShare:
 
     @property
     def _fewest(self) -> int:
-        """Steps in a record's change, at least. Many, so small ones, need large tables."""
+        """The least number of steps in a record's change. More steps need larger tables."""
         most = max(_UNITS, self.spread)
         return int(min(most, math.ceil(_WIDTH * min(self.epsilon, most))))
 
@@ -239,7 +238,7 @@ class NoisyMaxShare:
 
     @cached_property
     def step(self) -> int:
-        """Of the noise, in units: such that the spread is nearly a whole number of steps."""
+        """The size of a step of noise, in units: the spread is nearly a whole number of them."""
         fewest, spread = self._fewest, self.spread * self.units
         steps = {-(-spread // number) for number in range(fewest, 4 * fewest + 1)}
         fine = [step for step in steps if self._steps_of(step) >= fewest]
@@ -251,7 +250,7 @@ class NoisyMaxShare:
 
     @property
     def rate(self) -> Fraction:
-        """Of the noise, per step; for a finite epsilon."""
+        """The rate of the noise per step, for a finite epsilon."""
         return Fraction(self.epsilon) / self._steps_of(self.step)
 
     def release(self, scores: Exact, noise: Noise) -> NDArray[np.int64]:
@@ -263,7 +262,7 @@ class NoisyMaxShare:
         return np.asarray(values + self.step * shares.reshape(values.shape))
 
     def bonus(self, masses: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return what public measures are worth, in units: as in the exponential mechanism."""
+        """Return what public base measures add to scores, in units."""
         if self.epsilon == math.inf:
             return np.zeros_like(masses)
         return np.rint(self.step * np.log(masses) / float(self.rate)).astype(np.int64)
@@ -312,7 +311,7 @@ class Selection:
     spread: Amount
     epsilon: Amount
 
-    #: How the books call it.
+    #: What the ledger calls it.
     kind: ClassVar[MechanismKind]
 
     def __post_init__(self) -> None:

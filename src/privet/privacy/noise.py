@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from privet.privacy.stretches import draw_stretches
 
-#: With what the reason starts why a model with repeatable noise is not private.
+#: How the reason begins why a model with repeatable noise is not private.
 SEEDED = "random_state is fixed"
 
 Integers = NDArray[np.int64]
@@ -66,17 +66,17 @@ class Noise(Protocol):
         """
 
     def grid_points(self, scores: Integers, lengths: Integers, rate: Fraction) -> list[int]:
-        """Return such a point for every row, of as many grids as there are rows."""
+        """Return a point as :meth:`grid_point` does for every row, each a grid of its own."""
 
     def below(self, bound: int) -> int:
         """Return a uniform integer in [0, bound)."""
 
     def draw(self, sampler: Callable[[Noise], T]) -> T:
-        """Return what a sampler makes of this source; of all its draws, only that is released."""
+        """Return ``sampler(self)``: of all that it draws, only the result is released."""
 
 
 class _Bitwise(ABC):
-    """What fair bits are enough for."""
+    """What both sources have in common: laws that are made of fair bits."""
 
     @abstractmethod
     def bits(self, count: int) -> int:
@@ -204,7 +204,7 @@ class SeededNoise(_Bitwise):
 
 
 def noise_of(random_state: Any) -> Noise:
-    """Return cryptographic noise for None, a source as it is, and repeatable noise for a seed."""
+    """Return cryptographic noise for None, repeatable noise for a seed, and a source as it is."""
     if random_state is None:
         return SecureNoise()
     return random_state if isinstance(random_state, Noise) else SeededNoise(random_state)

@@ -23,7 +23,7 @@ from privet.privacy.log_weights import choose
 from privet.privacy.mechanisms import ByLogWeights, Exact, GridExponential, spread_of
 from privet.privacy.noise import Noise, SecureNoise
 
-#: Quantiles that are found one after the other: about as many as the fine grid has points.
+#: Most parts for quantiles found one after the other: about the number of the grid's points.
 _MOST_PARTS = 2**16
 #: Scores are exact, and rounding is bounded, for fewer records than this.
 _MOST_VALUES = 2**31
@@ -106,7 +106,7 @@ class Quantiles:
         return sorted(found)
 
     def _choose(self, below: NDArray[np.int64], left: int, right: int, noise: Noise) -> int:
-        """Draw a cut that leaves so many parts of the records on either side."""
+        """Draw a cut that leaves ``left`` parts of the records below it and ``right`` above."""
         under = below[1:-1] - below[0]
         edges = np.flatnonzero(np.concatenate([[True], under[1:] != under[:-1]]))
         lengths = np.diff(np.concatenate([edges, [len(under)]]))
@@ -211,7 +211,7 @@ def private_quantiles(
 ) -> tuple[float, ...]:
     """Return private cuts that divide a column of numbers into equal parts.
 
-    Keeps no books: every call costs its epsilon, and who asks twice pays twice.
+    Keeps no books: every call costs its epsilon.
     :meth:`PrivateTable.quantiles <privet.PrivateTable.quantiles>` does the same for a feature of a
     table and charges the table's ledger.
 
@@ -273,7 +273,7 @@ def private_quantiles(
 
 
 def grid_counts(numbers: NDArray[np.float64], grid: NDArray[np.float64]) -> Exact:
-    """Return how many numbers lie between each two points of a grid, and beyond its ends."""
+    """Return how many numbers lie between neighbouring points of a grid, and beyond its ends."""
     ordered = np.sort(numbers)  # and search for the grid: faster than the other way
     below = np.searchsorted(ordered, grid, side="left")
     return Exact(np.diff(np.concatenate([[0], below, [len(ordered)]])))

@@ -9,10 +9,10 @@ stays spent in full. So at any moment, whatever is killed:
 
 SQLite does the locking and the durability: ``BEGIN IMMEDIATE`` makes check-and-write atomic between
 processes, ``synchronous=EXTRA`` makes a commit survive a crash of the machine. The threads of one
-process take turns, since POSIX takes a process's locks on a file away as soon as any part of it
-closes that file, as our own look at its first bytes does. The file holds
+process take turns: POSIX drops all locks of a process on a file as soon as any thread closes it,
+as ours does after a look at its first bytes. The file holds
 public things only (names, amounts, times); in particular no fingerprint of the data, which would
-let anyone test a guess of the table. Whose table it is, is told by its name and its columns.
+let anyone test a guess of the table. A table is recognised by its name and its columns.
 
 A file may be damaged, or made by somebody who means harm: limits first, then every field is checked
 (docs/formats.md), and whatever is wrong is a :class:`~privet.errors.LedgerFileError`. That goes for
@@ -42,7 +42,14 @@ from typing import Any, NoReturn
 from privet.errors import BudgetError, BudgetExceeded, LedgerFileError
 from privet.privacy.amounts import read_amount, write_amount
 from privet.privacy.budget import Amount, Budget, Cost
-from privet.privacy.entries import Asked, Entry, MechanismFacts, MechanismKind, Place, Question
+from privet.privacy.entries import (
+    Entry,
+    MechanismFacts,
+    MechanismKind,
+    Place,
+    Question,
+    QuestionKind,
+)
 from privet.privacy.ledger import readable
 from privet.privacy.versions import read_entry
 from privet.visible import quoted
@@ -76,7 +83,7 @@ _JOURNAL, _MAX_NAME = "-journal", 255
 _COMPANIONS = (_JOURNAL, "-wal", "-shm")
 #: How a journal begins. One that ends so names another file, which SQLite would delete.
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
-#: Amounts, and sums of them, with more bits below the line are rounded up to so many.
+#: Amounts, and sums of them, whose denominators have more bits are rounded up to this many.
 _AMOUNT_BITS, _SUM_BITS = 1 << 9, 1 << 11
 
 
@@ -87,7 +94,7 @@ if hasattr(os, "register_at_fork"):  # where processes can fork
 
 
 @dataclass(frozen=True)
-class Draw:
+class Withdrawal:
     """One line of a ledger file: what a fit reserved, and what it spent once it was settled."""
 
     id: int
@@ -112,7 +119,7 @@ class Books:
     budget: Budget
     table: str | None
     columns: tuple[str, ...]
-    draws: tuple[Draw, ...]
+    withdrawals: tuple[Withdrawal, ...]
     spent: Fraction
 
     @property
@@ -123,7 +130,7 @@ class Books:
 
 @dataclass(frozen=True)
 class Reservation:
-    """The right to spend a budget; durable before it exists."""
+    """The right to spend a budget. The file has it on disk before this object exists."""
 
     store: LedgerStore
     id: int
@@ -225,7 +232,7 @@ class LedgerStore:
 
     @property
     def books(self) -> Books:
-        """All that the file says, from one look at it: what belongs together fits together."""
+        """All that the file says, read at one moment, so that its parts agree."""
         with self._reading() as (connection, opening):
             draws = tuple(_draws(connection, opening))
             spent = _spent(draws, opening)
@@ -250,7 +257,7 @@ class LedgerStore:
             return opening.columns
 
     @property
-    def draws(self) -> tuple[Draw, ...]:
+    def withdrawals(self) -> tuple[Withdrawal, ...]:
         """All lines of the file, in order."""
         with self._reading() as (connection, opening):
             return tuple(_draws(connection, opening))
@@ -561,7 +568,7 @@ def _opening_row(budget: Budget, columns: Sequence[str], table: str | None) -> t
     names = sorted(set(columns))
     text = json.dumps(names)
     if len(text) > _MAX_VALUE // 2 or len(names) > _MAX_COLUMNS:
-        raise LedgerFileError("a ledger file cannot hold the names of so many columns")
+        raise LedgerFileError("a ledger file cannot hold the names of this many columns")
     if any(len(name) > _WRITTEN_TEXT for name in (*names, table or "")):
         raise LedgerFileError(
             f"a ledger file cannot hold a name of more than {_WRITTEN_TEXT} characters"
@@ -608,7 +615,7 @@ def _opening(connection: sqlite3.Connection) -> _Opening:
 
 def _draws(
     connection: sqlite3.Connection, opening: _Opening, *, with_entries: bool = True
-) -> Iterator[Draw]:
+) -> Iterator[Withdrawal]:
     """Yield the lines of a file, each of them checked, with their entries or without."""
     rows = connection.execute(
         "SELECT id, purpose, asked, reserved, reserved_at, spent, settled_at, "
@@ -632,7 +639,7 @@ def _draws(
         last = id_
         if (spent is None) != (settled_at is None) or (spent is None and entries is not None):
             _damaged("a draw is half settled")
-        draw = Draw(
+        draw = Withdrawal(
             id_,
             _text(purpose),
             _text(asked),
@@ -647,8 +654,8 @@ def _draws(
         yield draw
 
 
-def _spent(draws: Iterable[Draw], opening: _Opening) -> Fraction:
-    """Return what all draws count: exactly, or a little more if that takes absurdly many digits."""
+def _spent(draws: Iterable[Withdrawal], opening: _Opening) -> Fraction:
+    """Return what all withdrawals count: exactly, or a little more if digits would be absurd."""
     total = slack = Fraction(0)
     for draw in draws:
         amount = _rounded_up(draw.counted, _AMOUNT_BITS)
@@ -663,7 +670,7 @@ def _spent(draws: Iterable[Draw], opening: _Opening) -> Fraction:
 
 
 def _rounded_up(amount: Fraction, bits: int) -> Fraction:
-    """Return an amount, or a little more if it has more bits below the line than that."""
+    """Return an amount, rounded up if its denominator has more bits than that."""
     if amount.denominator.bit_length() <= bits + 1:
         return amount
     return Fraction(math.ceil(amount * 2**bits), 2**bits)
@@ -695,7 +702,7 @@ def _entries_text(entries: Sequence[Entry], spent: Cost) -> str:
     if len(text) <= _MAX_VALUE // 2:
         return text
     # Nothing that we know asks so much. The amount matters, and it is written elsewhere.
-    many = Question(Asked.OTHER, text=f"{len(entries)} questions, too many to list")
+    many = Question(QuestionKind.OTHER, text=f"{len(entries)} questions, too many to list")
     how = MechanismFacts(MechanismKind.OTHER, text="several")
     return json.dumps([Entry(many, Place(), 1, how, spent).to_dict()])
 
@@ -741,12 +748,12 @@ def _text(value: Any) -> str:
 
 
 def _writable(text: str) -> str:
-    """Return a text that can be written: cut off, and without halves of characters."""
+    """Return a text that can be written: not too long, and without lone surrogates."""
     return text[:_WRITTEN_TEXT].encode("utf-8", "replace").decode("utf-8")
 
 
 def _sync(folder: Path) -> None:
-    """Wait until the disk has a folder's new name, where that can be waited for."""
+    """Wait until a new name in a folder is on the disk, where the system offers that."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

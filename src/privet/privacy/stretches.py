@@ -1,5 +1,6 @@
 """Draw from a grid with a base measure, exactly.
 
+A *stretch* is a row of neighbouring grid points that share a score; its length is its measure.
 Our own code because OpenDP has no exponential mechanism with a base measure.
 """
 
@@ -36,7 +37,7 @@ def draw_stretch(
 def draw_stretches(
     scores: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, source: Bits
 ) -> Iterator[int]:
-    """Draw one index for every row, when it is asked for.
+    """Yield one index for every row.
 
     Inversion with lazy precision: a uniform number is known to ever more bits and the cumulative
     weights to ever more digits, both with error bounds, until the answer is certain. Doubles decide
@@ -115,7 +116,7 @@ _Bounds = Callable[[list[int], list[int], Fraction], tuple[list[Decimal], Fracti
 
 
 def _decimal_bounds(digits: int) -> _Bounds:
-    """Return the same with decimals of so many digits.
+    """Return what :func:`_double_bounds` does, in decimals of ``digits`` digits.
 
     Relative errors: 10^(1-digits) for the quotient, hence times the exponent after exp, and the
     same again for exp, product and each sum. Exponents beyond 3 * digits are left out, which keeps

@@ -1,8 +1,8 @@
 """Entries of model and ledger files of every version.
 
-Version 1 wrote its books in words. This is the only place that reads them, and it knows only those
-that version 1 wrote. What it does not know keeps its text, as a question or mechanism of kind
-``other``, and proves nothing.
+Version 1 wrote entries as sentences. This is the only place that reads them, and it knows only the
+sentences of version 1. Others keep their text, as a question or mechanism of kind ``other``, from
+which nothing is concluded.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 from privet.privacy.budget import Amount, Cost
 from privet.privacy.entries import (
-    Asked,
     Entry,
     MechanismFacts,
     MechanismKind,
     Place,
     Question,
+    QuestionKind,
     read_count,
     read_text,
 )
@@ -30,19 +30,19 @@ _PARTIES = re.compile(
     re.DOTALL,
 )
 _QUESTIONS = {
-    "how many records": Question(Asked.ROW_COUNT),
-    "how many": Question(Asked.ROW_COUNT),  # so the coordinator of parties called it
-    "how many records of each class": Question(Asked.CLASS_COUNTS),
-    "which class": Question(Asked.LABEL),
-    "where the middle is": Question(Asked.MIDDLE),
-    "how the records pull at their scores": Question(Asked.GRADIENTS),
+    "how many records": Question(QuestionKind.ROW_COUNT),
+    "how many": Question(QuestionKind.ROW_COUNT),  # so the coordinator of parties called it
+    "how many records of each class": Question(QuestionKind.CLASS_COUNTS),
+    "which class": Question(QuestionKind.LABEL),
+    "where the middle is": Question(QuestionKind.MIDDLE),
+    "how the records pull at their scores": Question(QuestionKind.GRADIENTS),
 }
 _CRITERIA = r"(gini|gini in chords|max|entropy|clipped_entropy|sse|sad)"
 _JUDGED = {
-    rf"which split \({_CRITERIA}\)": Asked.SPLIT,
-    rf"which of some splits \({_CRITERIA}\)": Asked.SPLIT_OF_SOME,
-    rf"how good all splits are \({_CRITERIA}\)": Asked.SPLIT_GAINS,
-    rf"which feature to halve along \({_CRITERIA}\)": Asked.HALVING_FEATURE,
+    rf"which split \({_CRITERIA}\)": QuestionKind.SPLIT,
+    rf"which of some splits \({_CRITERIA}\)": QuestionKind.SPLIT_OF_SOME,
+    rf"how good all splits are \({_CRITERIA}\)": QuestionKind.SPLIT_GAINS,
+    rf"which feature to halve along \({_CRITERIA}\)": QuestionKind.HALVING_FEATURE,
 }
 _TREE = re.compile(r"which tree of depth ([123]), with its labels")
 _FEATURES = re.compile(r"which ([0-9]{1,9}) features")
@@ -84,18 +84,18 @@ def read_entry(plain: Any, version: int) -> Entry:
 
 def _question(words: str) -> Question:
     if feature := _QUANTILES.fullmatch(words):  # first: a feature may have any name
-        return Question(Asked.QUANTILES, feature=feature[1])
+        return Question(QuestionKind.QUANTILES, feature=feature[1])
     asked = joint[1] if (joint := _PARTIES.fullmatch(words)) else words
     if asked in _QUESTIONS:
         return _QUESTIONS[asked]
     if tree := _TREE.fullmatch(asked):
-        return Question(Asked.WHOLE_TREE, depth=int(tree[1]))
+        return Question(QuestionKind.WHOLE_TREE, depth=int(tree[1]))
     if features := _FEATURES.fullmatch(asked):
-        return Question(Asked.FEATURES, count=int(features[1]))
+        return Question(QuestionKind.FEATURES, count=int(features[1]))
     for pattern, kind in _JUDGED.items():
         if judged := re.fullmatch(pattern, asked):
             return Question(kind, criterion=judged[1])
-    return Question(Asked.OTHER, text=words)
+    return Question(QuestionKind.OTHER, text=words)
 
 
 def _place(words: str, cells: int) -> Place:

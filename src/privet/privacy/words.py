@@ -1,26 +1,26 @@
-"""The words for what the books say. Nothing is ever decided by them.
+"""Entries of the ledger in words, for people. Nothing is ever decided by them.
 
 Texts of files come through as they are: whoever shows them makes them harmless.
 """
 
 from __future__ import annotations
 
-from privet.privacy.entries import Asked, MechanismFacts, MechanismKind, Place, Question
+from privet.privacy.entries import MechanismFacts, MechanismKind, Place, Question, QuestionKind
 
 _QUESTIONS = {
-    Asked.ROW_COUNT: "how many records",
-    Asked.CLASS_COUNTS: "how many records of each class",
-    Asked.LABEL: "which class",
-    Asked.SPLIT: "which split ({0.criterion})",
-    Asked.SPLIT_OF_SOME: "which of some splits ({0.criterion})",
-    Asked.SPLIT_GAINS: "how good all splits are ({0.criterion})",
-    Asked.HALVING_FEATURE: "which feature to halve along ({0.criterion})",
-    Asked.MIDDLE: "where the middle is",
-    Asked.FEATURES: "which {0.count} features",
-    Asked.WHOLE_TREE: "which tree of depth {0.depth}, with its labels",
-    Asked.GRADIENTS: "how the records pull at their scores",
-    Asked.QUANTILES: "quantiles of {0.feature}",
-    Asked.OTHER: "{0.text}",
+    QuestionKind.ROW_COUNT: "how many records",
+    QuestionKind.CLASS_COUNTS: "how many records of each class",
+    QuestionKind.LABEL: "which class",
+    QuestionKind.SPLIT: "which split ({0.criterion})",
+    QuestionKind.SPLIT_OF_SOME: "which of some splits ({0.criterion})",
+    QuestionKind.SPLIT_GAINS: "how good all splits are ({0.criterion})",
+    QuestionKind.HALVING_FEATURE: "which feature to halve along ({0.criterion})",
+    QuestionKind.MIDDLE: "where the middle is",
+    QuestionKind.FEATURES: "which {0.count} features",
+    QuestionKind.WHOLE_TREE: "which tree of depth {0.depth}, with its labels",
+    QuestionKind.GRADIENTS: "how the records pull at their scores",
+    QuestionKind.QUANTILES: "quantiles of {0.feature}",
+    QuestionKind.OTHER: "{0.text}",
 }
 
 _MECHANISMS = {

@@ -52,7 +52,7 @@ _LF, _CR, _QUOTE = b'\n\r"'
 _BLOCK = 1 << 23
 #: A longer record is not well-formed, and no quote is followed further than this.
 MAX_RECORD = 1 << 28
-#: The first line with the names of columns has at most so many bytes.
+#: The first line with the names of columns has at most this many bytes.
 MAX_HEADER = 1 << 24
 #: What a packed file may unpack to: a small file must not fill the memory.
 MAX_UNPACKED = 1 << 33
@@ -591,7 +591,7 @@ def _opened(path: Path) -> IO[bytes] | _Unpacked:
 
 
 def _fill(file: IO[bytes] | _Unpacked, size: int) -> bytes:
-    """Return so many bytes, or all that are left."""
+    """Return ``size`` bytes, or all that are left."""
     found = file.read(size)
     parts, missing = [found], size - len(found)
     while found and missing:

@@ -17,7 +17,7 @@ import numpy as np
 
 from privet.robustness.promises import Promise
 
-#: So many steps are computed one by one; beyond, twice as many rows make a step, and so on.
+#: This many steps are computed one by one; beyond, twice as many rows make a step, and so on.
 MOST_STEPS = 1000
 #: Orders at which the Renyi divergence is used. Any set of them gives a valid bound.
 _ORDERS = 1 + np.geomspace(1e-2, 1e4, 120)
@@ -93,7 +93,7 @@ def steps(promise: Promise, clean: Share, x: int) -> Share:
     """Row by row: the best of the other bounds for one row, applied to what the last one left."""
     size = 1
     while x > MOST_STEPS * size:
-        size *= 2  # steps of so many rows, by group privacy
+        size *= 2  # steps of this many rows, by group privacy
     share = clean
     for _ in range(x // size):
         share = _step(promise, share, size)

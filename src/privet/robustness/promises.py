@@ -16,12 +16,12 @@ from privet.errors import BudgetError, PrivetError
 from privet.model import Model, PrivacyCard
 from privet.privacy import (
     EXPONENTIAL_KINDS,
-    Asked,
     Budget,
     Entry,
     MechanismKind,
     Place,
     Question,
+    QuestionKind,
     exact,
 )
 
@@ -203,16 +203,16 @@ def _rho_of_drawn_trees(card: PrivacyCard, epsilon: float) -> float | None:
         if entry.mechanism.kind in EXPONENTIAL_KINDS:
             continue
         if entry.mechanism.kind is not MechanismKind.DISCRETE_LAPLACE or not (
-            _is_count_of_all(entry) or entry.question.kind is Asked.CLASS_COUNTS
+            _is_count_of_all(entry) or entry.question.kind is QuestionKind.CLASS_COUNTS
         ):
             return None
         if noise.setdefault(entry.question, entry.epsilon) != entry.epsilon:
             return None
-    if Question(Asked.ROW_COUNT) not in noise:
+    if Question(QuestionKind.ROW_COUNT) not in noise:
         return None
     rest = max(epsilon - sum(noise.values()), 0.0)
     return sum(share * share for share in noise.values()) / 2 + rest * rest / 8
 
 
 def _is_count_of_all(entry: Entry) -> bool:
-    return (entry.question.kind, entry.place) == (Asked.ROW_COUNT, Place())
+    return (entry.question.kind, entry.place) == (QuestionKind.ROW_COUNT, Place())

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
 from privet.model import Model, PrivacyCard, class_array
-from privet.privacy import Asked
+from privet.privacy import QuestionKind
 from privet.robustness.promises import NoGuarantee
 
 
@@ -57,7 +57,7 @@ def safe_rows(votes: Any, *, closed: bool = True) -> NDArray[np.int64]:
 def certified_share(
     votes: Any, correct: Any, poisoned: Any, *, closed: bool = True
 ) -> NDArray[np.float64]:
-    """Return the accuracy that is left for sure after so many poisoned rows.
+    """Return the accuracy that is left for sure after this many poisoned rows.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def _check_independent(model: Ensemble, card: PrivacyCard) -> None:
             "the schema was drafted from the rows, so one row may change every tree; write a schema"
         )
     places = [entry.place for entry in card.entries]
-    if any(e.question.kind is Asked.ROW_COUNT and e.place.parts == 1 for e in card.entries):
+    if any(e.question.kind is QuestionKind.ROW_COUNT and e.place.parts == 1 for e in card.entries):
         raise NoGuarantee(
             "how many trees there are, or how deep, came from a count of all rows, so one row may "
             "change every tree; give n_estimators and max_depth, or n_rows"

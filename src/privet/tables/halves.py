@@ -19,7 +19,7 @@ from privet.privacy import Exact
 
 #: Units per record of a halving loss.
 UNIT = 2**10
-#: How many of these a halving loss can be off by rounding, in all four places where it matters.
+#: By how many units rounding can move a halving loss apart from another, in all.
 _ROUNDING = 3
 #: Cells whose counts fit in a processor's cache.
 _CELLS = 256
@@ -34,8 +34,8 @@ def ways_to_halve(
 ) -> tuple[Exact, NDArray[np.int64]]:
     """Return for every cell the scores of its cuts (or subsets), and how many cuts share each.
 
-    A score is how far from equal the two sides are, negative. Cuts are in stretches, between whose
-    ends there are no records; rows are filled up with stretches of no cut.
+    A score is minus the difference between the two sides. Neighbouring cuts with no record between
+    them share a score and form a *stretch*; rows are filled up with stretches of length zero.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def _halving_losses(counts: NDArray[np.int64], criterion: Criterion) -> NDArray[
 
 
 def halving_spread(criterion: Criterion) -> int:
-    """Return how far apart a record's changes of two halving losses are: twice the criterion's."""
+    """Return the spread of halving losses: twice the criterion's, and what rounding adds."""
     return 2 * -(-criterion.spread // criterion.scale) * UNIT + _ROUNDING
 
 

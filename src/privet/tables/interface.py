@@ -30,10 +30,10 @@ from privet.errors import DataError
 from privet.privacy import Budget, Ledger, Released
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables.splits import Candidates, Sketch
+from privet.tables.splits import Candidates, Subtree
 
 if TYPE_CHECKING:
-    from privet.tables.private import Gradients, Scores
+    from privet.tables.scores import Gradients, Scores
 
 #: What a question may cost, in the budget's own amounts: one for all cells, or one for each.
 Amounts = Amount | Sequence[Amount]
@@ -146,7 +146,7 @@ class Table(Protocol):
 
     @abstractmethod
     def parts(self, count: int, key: int, view: View | None = None) -> Cells:
-        """Return the table as disjoint parts: which one a record is in, a hash of it says. Free.
+        """Return the table as disjoint parts; a hash of each record says which is its own. Free.
 
         Parameters
         ----------
@@ -182,12 +182,15 @@ class Table(Protocol):
         self._refuse("quantiles")
 
     def joint_quantiles(self, feature: int | str, parts: int, amount: Amount) -> tuple[float, ...]:
-        """Return such cuts drawn all at once, from a coarser grid: for few parts."""
+        """Return cuts as :meth:`quantiles` does, drawn all at once from a coarser grid.
+
+        Good for few parts.
+        """
         del feature, parts, amount
         self._refuse("joint_quantiles")
 
     def leaking_quantiles(self, feature: int | str, parts: int) -> tuple[float, ...]:
-        """Return such cuts without noise, for studies: marks the table as leaking."""
+        """Return cuts as :meth:`quantiles` does, without noise: marks the table as leaking."""
         del feature, parts
         self._refuse("leaking_quantiles")
 
@@ -305,7 +308,7 @@ class Cells(Protocol):
         self._refuse("noisy_candidate_gains")
 
     def leaking_means(self, amount: Amount) -> NDArray[np.float64]:
-        """Return mean targets with noise by exact counts, for studies: marks the table."""
+        """Return mean targets with noise that depends on exact counts: marks it as leaking."""
         del amount
         self._refuse("leaking_means")
 
@@ -468,7 +471,7 @@ class Cells(Protocol):
         merge: bool = True,
         scores: Scores | None = None,
         reach: float = 0.0,
-    ) -> list[Sketch]:
+    ) -> list[Subtree]:
         """Return one small tree with its labels per cell, drawn at once.
 
         Parameters

@@ -17,7 +17,7 @@ class Candidates(Protocol):
     """A public list of splits for every feature. A record is in one child of each."""
 
     def check(self, view: View, cells: int) -> None:
-        """Raise if these are not for such a view, and so many cells."""
+        """Raise if these are not for this view and this number of cells."""
 
     def options(self, feature: int, view: View) -> int:
         """Return how many splits a feature offers."""
@@ -26,7 +26,7 @@ class Candidates(Protocol):
         """Return the base measure of each of them."""
 
     def width(self, feature: int, view: View) -> int:
-        """Return how many children each of them has, or is given."""
+        """Return how many children each of them has; where they differ, some are empty."""
 
     def children(
         self, feature: int, counts: NDArray[Any], cells: range, view: View
@@ -34,7 +34,7 @@ class Candidates(Protocol):
         """Return the counts of (cells, options, width, classes) from (cells, codes, classes)."""
 
     def split(self, feature: int, option: int, cell: int, view: View) -> Split:
-        """Return a candidate."""
+        """Return one option of a feature as a split, for one cell."""
 
 
 def losses_of(
@@ -107,9 +107,9 @@ class Multiway:
 class Thresholds:
     """Every cut of a numeric feature, all codes of a categorical one, as in C4.5.
 
-    A feature's candidates have the same measure in all, ``steps - 1``, whatever their number, as
-    far as whole shares go. A number without any cut, as its bounds are neighbours, is divided into
-    known and missing. Records without a number go with the upper side.
+    All features have the same base measure in all, ``steps - 1`` (up to rounding), however many
+    candidates share it. A number whose bounds leave no cut between them is divided into known and
+    missing. Missing numbers go to the upper side.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True)
-class Given:
+class ReleasedSplits:
     """One released split per cell for some features, all codes for the others."""
 
     splits: Mapping[int, Sequence[Split]]
@@ -206,7 +206,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Each:
-    """One code against all others: as the rows of a table of bool, which is not made.
+    """One code against all others: stands for a table of bool that would be large.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ class Binary:
     sides: Sequence[NDArray[np.bool_] | Each]
 
     def __post_init__(self) -> None:
-        # A record counts once: that is what makes the losses' sensitivity what it is.
+        # Every record is in exactly one child: the losses' sensitivity rests on it.
         if not all(
             isinstance(side, Each)
             or (isinstance(side, np.ndarray) and side.dtype == bool and side.ndim == 2)
@@ -295,7 +295,7 @@ class Binary:
 class Ordered:
     """As :class:`Binary`, but for some features every cell has a released order of the codes.
 
-    Those offer to cut their order in two at every place.
+    Such a feature offers to cut the order in two at every place.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ class Ordered:
 
 
 def _with_rest(one: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return two children: one, and the rest."""
+    """Return the counts of two children: the given one, and the rest."""
     return np.stack([one, whole - one], axis=2)
 
 
@@ -389,8 +389,8 @@ class Branch:
     """A split with what follows on each of its children."""
 
     split: Split
-    children: tuple[Sketch, ...]
+    children: tuple[Subtree, ...]
 
 
-#: A small tree as a wall's answer.
-Sketch = Leaf | Branch
+#: A small tree in terms of codes, as it is drawn or grown.
+Subtree = Leaf | Branch

@@ -9,7 +9,7 @@ every category a label of its own. Proof, law and error bounds: ``docs/proofs/wh
 This is our own code because no library draws from such a law. It is inside the wall: exact sums of
 an engine go in, one drawn tree comes out. The sums are of one cell's records, by pairs and triples
 of codes: they are made here of records that were brought together, or asked of the engine,
-whichever is less to move (:class:`Gathered`, :class:`Asked`).
+whichever is less to move (:class:`GatheredRecords`, :class:`RemoteSums`).
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from privet.engines import (
 from privet.errors import SchemaError
 from privet.privacy.log_weights import choose
 from privet.privacy.noise import Noise
-from privet.tables.splits import Branch, Leaf, Sketch
+from privet.tables.splits import Branch, Leaf, Subtree
 
 #: Prior probability that a node above the last level is a leaf.
 STOP = 0.5
-#: Tests x channels of weights (one for two classes) for which the error bounds are proved.
+#: Error bounds are proved up to this many tests, times channels (see ``TreeLayout``).
 MOST_TESTS = 2**21
-#: Values (records times features) that are brought together at most; of more, sums are asked for.
+#: Cells with more values (records x features) than this are asked for sums, not for records.
 MOST_GATHERED = 2**29
 _NEGLIGIBLE = 750.0  # exp(-750) is below the smallest double
 
@@ -78,16 +78,16 @@ def check_sizes(sizes: Sequence[int], classes: int) -> None:
 
 
 class Region(Protocol):
-    """Some records of one cell, as sums of their weights by places (see :class:`TreeLayout`)."""
+    """Some records of one cell, of which sums of weights are known (see :class:`TreeLayout`)."""
 
     def sums(self, of: str) -> NDArray[Any]:
         """Return sums by places (``"singles"``) or by pairs of them (``"pairs"``)."""
 
     def planes(self, f: int) -> tuple[Any, ...]:
-        """Return what sums by triples of an upper feature are made of.
+        """Return the sums by triples of an upper feature, or what they are made of.
 
-        Places, channels, weights, and records sorted by the feature's code with the first of every
-        code; or none of these and the sums themselves.
+        Either places, channels and weights of the records, their order by the feature's code, and
+        where each code begins in it; or empty arrays, and the sums.
         """
 
     def divide(self, h: int, split: Split) -> tuple[Region, Region]:
@@ -105,7 +105,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered:
+class GatheredRecords:
     """Records that were brought together.
 
     Attributes
@@ -135,11 +135,11 @@ class Gathered:
         """See :class:`Source`."""
         places = layout.place(self.codes)
         records = (places, *layout.weigh(self.labels, self.weights))
-        return _Records(records, np.arange(len(places)), layout, occupied)
+        return _RecordsRegion(records, np.arange(len(places)), layout, occupied)
 
 
 @dataclass(frozen=True, eq=False)
-class _Records:
+class _RecordsRegion:
     """Some of the records that were brought together."""
 
     records: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -166,13 +166,13 @@ class _Records:
         side = split.child_of[self.occupied[h]].astype(bool)
         passing = side[self.records[0][self.rows, h].astype(np.int64) - self.layout.first[h]]
         return (
-            _Records(self.records, self.rows[~passing], self.layout, self.occupied),
-            _Records(self.records, self.rows[passing], self.layout, self.occupied),
+            _RecordsRegion(self.records, self.rows[~passing], self.layout, self.occupied),
+            _RecordsRegion(self.records, self.rows[passing], self.layout, self.occupied),
         )
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class RemoteSums:
     """A cell whose sums an engine is asked for; its records stay where they are."""
 
     engine: Engine
@@ -190,14 +190,14 @@ class Asked:
     def region(self, layout: TreeLayout, occupied: list[NDArray[np.intp]]) -> Region:
         """See :class:`Source`."""
         del occupied
-        return _Remote(self, self.cells, self.cell, layout)
+        return _RemoteRegion(self, self.cells, self.cell, layout)
 
 
 @dataclass(frozen=True, eq=False)
-class _Remote:
+class _RemoteRegion:
     """A cell of an engine, or a part of it."""
 
-    source: Asked
+    source: RemoteSums
     cells: CellsHandle
     cell: int
     layout: TreeLayout
@@ -226,13 +226,13 @@ class _Remote:
         if split.n_children == 1:  # the one test of a number with one code: nobody passes
             nobody = engine.take(one, np.zeros(0, dtype=np.intp))
             return (
-                _Remote(self.source, one, 0, self.layout),
-                _Remote(self.source, nobody, 0, self.layout),
+                _RemoteRegion(self.source, one, 0, self.layout),
+                _RemoteRegion(self.source, nobody, 0, self.layout),
             )
         below = engine.split(one, [split])
         return (
-            _Remote(self.source, below, 0, self.layout),
-            _Remote(self.source, below, 1, self.layout),
+            _RemoteRegion(self.source, below, 0, self.layout),
+            _RemoteRegion(self.source, below, 1, self.layout),
         )
 
 
@@ -247,7 +247,7 @@ def draw_trees(
     merge: bool,
     scores: ScoresHandle | None,
     reach: float,
-) -> list[Sketch]:
+) -> list[Subtree]:
     """Draw one tree for every cell; with scores, records weigh by how hard they pull.
 
     Parameters
@@ -279,7 +279,7 @@ def draw_trees(
             rate=rates[cell] / heaviest,
             merge=merge,
             # An engine shares its own work; two questions at once would hold twice the sums.
-            workers=workers() if isinstance(source, Gathered) else 1,
+            workers=workers() if isinstance(source, GatheredRecords) else 1,
         )
         drawn.append(noise.draw(sampler))
     return drawn
@@ -288,20 +288,20 @@ def draw_trees(
 def _sources(
     engine: Engine, cells: CellsHandle, scores: ScoresHandle | None, reach: float
 ) -> Iterator[Source]:
-    """Yield where the sums of every cell come from: of records, where there are not too many."""
+    """Yield for every cell where its sums come from: from records, unless there are too many."""
     values = engine.class_counts(cells).sum(axis=1) * len(cells.view.sizes)
     together = engine.gathers & (values <= MOST_GATHERED)
     start = 0
     while start < cells.size:
         if not together[start]:
-            yield Asked(engine, cells, start, scores, reach)
+            yield RemoteSums(engine, cells, start, scores, reach)
             start += 1
             continue
         # As many cells at once as fit: a pass over the table finds them all.
         size = int(np.searchsorted(np.cumsum(values[start:]), MOST_GATHERED, side="right"))
         size = min(size, int(np.argmin([*together[start:], False])))
         for records in engine.tree_rows(cells, start, start + size, scores, reach):
-            yield Gathered(*records, cells.view.sizes)
+            yield GatheredRecords(*records, cells.view.sizes)
         start += size
 
 
@@ -315,7 +315,7 @@ def draw_tree(
     rate: float,
     merge: bool,
     workers: int,
-) -> Sketch:
+) -> Subtree:
     """Draw one tree for the records of one cell.
 
     Parameters
@@ -347,7 +347,7 @@ class _Drawing:
         noise: Noise,
         workers: int,
     ) -> None:
-        # Features of the upper levels come first, so that tables of pairs have no empty lines.
+        # Features of the upper levels come first: then the tables of pairs are their first rows.
         others = [h for h in range(len(menu.sizes)) if h not in set(menu.upper)]
         self.order = [*menu.upper, *others]
         self.n_upper = len(menu.upper)
@@ -422,7 +422,7 @@ class _Drawing:
         self.look_first = self.test_first[self.look_features]
         self.look_last = self.test_first[self.look_features + 1]
 
-    def draw(self, region: Region, depth: int) -> Sketch:
+    def draw(self, region: Region, depth: int) -> Subtree:
         """Draw a tree of at most this depth for some of the records."""
         sums = _Sums(self, region)
         if depth == 0:

@@ -1,4 +1,4 @@
-"""Computing on all parties' rows when nobody may see a part: secret sums and secret choices.
+"""Secret sums and secret choices: results about all parties' rows, of which nobody sees a part.
 
 ``masks`` has the keys and the masks that cancel, ``secret_choice`` finds the largest of sums that
 nobody sees, and ``shares`` is a party's part in both: what it adds, taken from its own table after

@@ -2,10 +2,10 @@
 
 Every two parties agree on a key (X25519), from which both draw the same mask for every round
 (ChaCha20); one adds it, the other takes it away, modulo 2^64. Whoever lacks the keys sees uniform
-numbers, and their sum over all members of a round is the sum of what they hide. A round is called
-by a fingerprint of all that it is about: members that were asked different things share no mask,
-and their sum is noise. The parties must know each other's public keys from their owners, not from
-whoever asks: a roster is read once.
+numbers, and their sum over all members of a round is the sum of what they hide. The name of a round
+is a fingerprint of all that it is about: members that were asked different things share no mask,
+and their sum is noise. The parties must get each other's public keys from the owners, not from
+whoever asks; a roster is read once.
 
 Keys and masks come from the ``cryptography`` library (``pip install privet[federation]``).
 """
@@ -96,7 +96,7 @@ class MaskKeys:
         self._roster, self._shared = dict(roster), shared
 
     def seal(self) -> dict[str, bytes]:
-        """Return a key for all parties, sealed for each of the others; made by the first of them.
+        """Return a key for all parties, sealed for each of the others; the first party makes it.
 
         The others have nothing to seal. The key hides from whoever passes words on what is meant
         for the parties alone (:meth:`common_pad`).
@@ -107,7 +107,7 @@ class MaskKeys:
             return {}
         if self._common is None:
             self._common = secrets.token_bytes(32)
-        # A sealing key seals nothing but this one key: a nonce has nothing to keep apart.
+        # A sealing key is used for this one key only, so that the nonce may be fixed.
         return {
             other: ChaCha20Poly1305(self._sealing(other)).encrypt(bytes(12), self._common, None)
             for other in sorted(self._shared)
@@ -178,7 +178,7 @@ class MaskKeys:
 
 
 def fingerprint(*things: Any) -> bytes:
-    """Return 32 bytes that no other things have: by exact values, not by how they are printed."""
+    """Return 32 bytes that identify some values; by exact values, not by how they are printed."""
     return hashlib.sha256(_write(things)).digest()
 
 
@@ -225,8 +225,8 @@ def _write_number(number: Any) -> bytes:
 def _round_key(key: bytes, name: bytes) -> bytes:
     """Return the key of a round.
 
-    A key and not a nonce: the asker, who has a say in the name, could find two names with the same
-    twelve bytes.
+    Each round has a key of its own, not a nonce: the asker, who influences the name, could find two
+    names with the same twelve bytes of nonce.
     """
     return hmac.digest(key, name, "sha256")
 

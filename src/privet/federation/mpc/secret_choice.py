@@ -6,10 +6,9 @@ other sums, and what halvings make of it. So an option can be judged by the clas
 gives in all parties' rows together.
 
 Modulo 2^64 a party's own numbers are its *share* of the sums, and sums, differences and multiples
-of shares are shares again. What else is needed is *correlated randomness*, of which the coordinator
-is the dealer: it draws random numbers and gives each party a share of them; it never sees what they
-hide. Linear forms, the two numbers of
-each halving, and then options meet in pairs, round by round:
+of shares are shares again. The rest needs *correlated randomness*. The coordinator is the dealer:
+it draws random numbers and gives each party a share of them; it never sees what they hide. Linear
+forms, the two numbers of each halving, and then options are compared in pairs, round by round:
 
 * the difference of a pair, plus a dealt number, is opened among the parties (it is uniform);
 * its sign follows from the opened number and the shared bits of the dealt one, by the borrow out of
@@ -18,8 +17,8 @@ each halving, and then options meet in pairs, round by round:
   pairs;
 * the sign, which is shared, too, times the difference gives the larger of the two.
 
-A number carries its option in its lowest bits, so that in the end these are opened, the others
-hidden by multiples that every party adds for itself. What is opened among the parties passes the
+A number carries its option in its lowest bits. In the end these are opened; the rest is hidden by
+multiples that every party adds for itself. What is opened among the parties passes the
 coordinator under a key that only they have (:meth:`~privet.federation.mpc.MaskKeys.common_pad`).
 All in words of 64 bits, whole arrays at a time.
 

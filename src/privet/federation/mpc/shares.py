@@ -21,7 +21,7 @@ from privet.federation.mpc.secret_choice import (
     check_range,
     excluded_score,
 )
-from privet.privacy import Asked, NoisyMaxShare, exact
+from privet.privacy import NoisyMaxShare, QuestionKind, exact
 from privet.privacy.budget import Amount
 from privet.tables import Candidates, PrivateCells, list_candidates
 
@@ -58,7 +58,7 @@ def share_counts(
     -------
     See :meth:`PrivateCells.mpc_noisy_counts`; the sum over all members is all that anyone sees.
     """
-    return _share_sum(cells, Asked.ROW_COUNT, amount, honest, keys, members, round_name)
+    return _share_sum(cells, QuestionKind.ROW_COUNT, amount, honest, keys, members, round_name)
 
 
 def share_class_counts(
@@ -70,12 +70,12 @@ def share_class_counts(
     round_name: bytes,
 ) -> NDArray[np.uint64]:
     """Return this party's part of a sum of class counts, masked: see :func:`share_counts`."""
-    return _share_sum(cells, Asked.CLASS_COUNTS, amount, honest, keys, members, round_name)
+    return _share_sum(cells, QuestionKind.CLASS_COUNTS, amount, honest, keys, members, round_name)
 
 
 def _share_sum(
     cells: PrivateCells,
-    asked: Asked,
+    kind: QuestionKind,
     amount: Amounts,
     honest: int,
     keys: MaskKeys,
@@ -83,9 +83,9 @@ def _share_sum(
     round_name: bytes,
 ) -> NDArray[np.uint64]:
     _check_members(honest, members)
-    numbers = len(cells.schema.classes or ()) if asked is Asked.CLASS_COUNTS else 1
+    numbers = len(cells.schema.classes or ()) if kind is QuestionKind.CLASS_COUNTS else 1
     mask = keys.mask(members, round_name, len(cells) * numbers)
-    noisy = cells.mpc_noisy_counts(asked, amount, honest)
+    noisy = cells.mpc_noisy_counts(kind, amount, honest)
     return np.asarray(noisy.ravel().astype(np.int64).view(np.uint64) + mask)
 
 
@@ -104,7 +104,7 @@ def share_labels(
     """
     _check_members(honest, members)
     keys.common_key()  # or none could take part
-    noisy = cells.mpc_noisy_counts(Asked.LABEL, exact(amount), honest)
+    noisy = cells.mpc_noisy_counts(QuestionKind.LABEL, exact(amount), honest)
     return SecretChoice(noisy, np.zeros_like(noisy), keys, members, round_name)
 
 

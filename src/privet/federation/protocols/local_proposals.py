@@ -12,7 +12,7 @@ from privet.criteria import Criterion
 from privet.federation.answers import anew
 from privet.federation.protocols.base import SplitChoice
 from privet.federation.protocols.noisy_counts import NoisyCounts
-from privet.privacy import Asked, Exponential, PermuteAndFlip, Question, ReportNoisyMax
+from privet.privacy import Exponential, PermuteAndFlip, Question, QuestionKind, ReportNoisyMax
 from privet.schema import Schema
 from privet.tables import Split, gains_of
 
@@ -74,7 +74,7 @@ class LocalProposals(NoisyCounts):
         """Return the distinct proposals of all parties, for every cell."""
         amount = choice.amount * PROPOSAL_SHARE
         mechanism = _SELECTIONS[choice.how](choice.criterion.spread, amount)
-        cells._charge([mechanism], Question(Asked.SPLIT, choice.criterion.name))
+        cells._charge([mechanism], Question(QuestionKind.SPLIT, choice.criterion.name))
         given: tuple[Any, ...] = (choice.candidates, choice.criterion, amount)
         if choice.alike:
             answers = cells._ask("choose_best", *given, check=cells._are_splits, how=choice.how)

@@ -11,7 +11,7 @@ from privet.criteria import Criterion
 from privet.errors import FederationError
 from privet.federation.answers import counts_of
 from privet.federation.protocols.base import AggregationProtocol, SplitChoice
-from privet.privacy import Asked, DiscreteLaplace, Question, Released
+from privet.privacy import DiscreteLaplace, Question, QuestionKind, Released
 from privet.privacy.budget import Amount
 from privet.schema import Schema
 from privet.tables import Split
@@ -54,23 +54,23 @@ class NoisyCounts(AggregationProtocol):
     def noisy_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
         """See :class:`AggregationProtocol`."""
         check = counts_of((len(cells),))
-        return self._sum(cells, "noisy_counts", amount, Asked.ROW_COUNT, check)
+        return self._sum(cells, "noisy_counts", amount, QuestionKind.ROW_COUNT, check)
 
     def noisy_class_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
         """See :class:`AggregationProtocol`."""
         check = counts_of((len(cells), len(cells.schema.classes or ())))
-        return self._sum(cells, "noisy_class_counts", amount, Asked.CLASS_COUNTS, check)
+        return self._sum(cells, "noisy_class_counts", amount, QuestionKind.CLASS_COUNTS, check)
 
     def _sum(
         self,
         cells: FederatedCells,
         question: str,
         amount: Amounts,
-        asked: Asked,
+        kind: QuestionKind,
         check: Callable[[Any], bool],
     ) -> Released:
         noises = [DiscreteLaplace(1, each) for each in cells._amounts(amount)]
-        cells._charge(noises, Question(asked))
+        cells._charge(noises, Question(kind))
         answers = cells._ask(question, amount, check=check)
         return Released(np.sum([answer for _, answer in answers], axis=0))
 

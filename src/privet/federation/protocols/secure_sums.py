@@ -31,10 +31,10 @@ from privet.federation.protocols.base import AggregationProtocol, SplitChoice
 from privet.federation.wire import MOST_BYTES
 from privet.privacy import (
     SMALLEST_RATE,
-    Asked,
     LaplaceShare,
     NoisyMaxShare,
     Question,
+    QuestionKind,
     Released,
     exact,
 )
@@ -134,13 +134,13 @@ class SecureSums(AggregationProtocol):
 
     def noisy_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
         """See :class:`AggregationProtocol`."""
-        question = Question(Asked.ROW_COUNT)
+        question = Question(QuestionKind.ROW_COUNT)
         return Released(self._sum(cells, "share_counts", amount, (len(cells),), question))
 
     def noisy_class_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
         """See :class:`AggregationProtocol`."""
         shape = (len(cells), len(cells.schema.classes or ()))
-        question = Question(Asked.CLASS_COUNTS)
+        question = Question(QuestionKind.CLASS_COUNTS)
         return Released(self._sum(cells, "share_class_counts", amount, shape, question))
 
     def _sum(
@@ -177,7 +177,7 @@ class SecureSums(AggregationProtocol):
         """See :class:`AggregationProtocol`."""
         mechanism = NoisyMaxShare(1, exact(amount), self.honest)
         shape = ChoiceShape(len(cells), len(cells.schema.classes or ()))
-        question = Question(Asked.LABEL)
+        question = Question(QuestionKind.LABEL)
         return self._choose(cells, "share_labels", (amount,), shape, mechanism, question)
 
     def choose_splits(self, cells: FederatedCells, choice: SplitChoice) -> list[Split]:
@@ -192,7 +192,7 @@ class SecureSums(AggregationProtocol):
         terms, forms, _ = criterion.linear_forms(classes).shape
         shape = ChoiceShape(len(cells), len(offered), regions * terms, forms, criterion.halvings)
         given = (candidates, criterion, choice.amount, choice.allowed)
-        question = Question(Asked.SPLIT, choice.criterion.name)
+        question = Question(QuestionKind.SPLIT, choice.criterion.name)
         places = self._choose(cells, "share_splits", given, shape, mechanism, question)
         return [candidates.split(*offered[place], cell, view) for cell, place in enumerate(places)]
 

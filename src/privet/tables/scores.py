@@ -1,0 +1,114 @@
+"""Scores: what a growing model says of every record, and how the records pull at it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.engines import (
+    ScoresHandle,
+    loss_of,
+)
+from privet.privacy import (
+    Budget,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    noise_for,
+)
+from privet.privacy.budget import Amount
+from privet.schema import Schema
+from privet.tables.cells import CellsOfTable, behind_cells, behind_scores, behind_table
+from privet.tables.interface import Cells
+
+if TYPE_CHECKING:
+    from privet.tables.private import PrivateTable
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """How the records of cells pull at their scores; made of released integers.
+
+    Attributes
+    ----------
+    pull, curvature : array, one row per cell and one column per score
+        Sums of first and second derivatives of the loss, in records.
+    deviation : float
+        Standard deviation of the noise of a pull.
+    """
+
+    pull: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    deviation: float
+
+
+def gradient_noise(
+    schema: Schema, budget: Budget, amount: Amount
+) -> DiscreteLaplace | DiscreteGaussian:
+    """Return the noise of sums of derivatives that cost an amount."""
+    l1, squared_l2 = loss_of(schema).bounds(pure=budget.accountant == "pure")
+    return noise_for(budget, amount, l1=l1, squared_l2=squared_l2)
+
+
+def pull_deviation(schema: Schema, budget: Budget, amount: Amount) -> float:
+    """Return the deviation that the noise of :meth:`Cells.noisy_gradients` will have. Public."""
+    pure = budget.accountant == "pure"
+    nothing = np.zeros((0, 2), dtype=np.int64)
+    noise = gradient_noise(schema, budget, amount)
+    return loss_of(schema).read(nothing, noise.deviation, pure=pure)[2]
+
+
+class Scores:
+    """What a growing model says of every record: sums of public values. A handle, like cells.
+
+    Whoever holds it can add public values to the records of cells, and ask private questions about
+    how far the scores are from the targets.
+    """
+
+    def __init__(self, table: PrivateTable, start: Sequence[float]) -> None:
+        columns = loss_of(table.schema).columns
+        if len(start) != columns or not all(math.isfinite(score) for score in start):
+            raise ValueError(f"start with {columns} finite scores")
+        self._table = table
+        #: No score is further from zero.
+        self.bound = max(abs(score) for score in start)
+        behind_scores[self] = behind_table[table].engine.start_scores(start)
+
+    def add(self, cells: Cells, values: NDArray[np.float64]) -> None:
+        """Add public values to the scores of the records of cells. Free.
+
+        Parameters
+        ----------
+        cells : Cells
+        values : array, one row per cell and one column per score
+        """
+        if not isinstance(cells, CellsOfTable):
+            raise ValueError("these scores belong to another table")
+        scores = self._of(cells._table)
+        if values.shape != (len(cells), scores.columns) or not np.isfinite(values).all():
+            raise ValueError("give finite values, one row per cell and one column per score")
+        bound = self.bound + float(np.abs(values).max(initial=0.0))
+        if not math.isfinite(bound):
+            raise ValueError("scores must stay finite")
+        self.bound = bound
+        engine = behind_table[self._table].engine
+        behind_scores[self] = engine.add_scores(scores, behind_cells[cells], values)
+
+    def _of(self, table: PrivateTable) -> ScoresHandle:
+        if table is not self._table:
+            raise ValueError("these scores belong to another table")
+        return behind_scores[self]
+
+    def _reach(self, reach: float) -> float:
+        if self._table.schema.classes is not None:
+            return self.bound
+        if not 2**-20 <= reach <= 1:
+            raise ValueError("residuals of a number need a reach from 2^-20 to 1")
+        return reach
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("scores cannot be pickled or copied: they stay where their rows are")

@@ -1,0 +1,106 @@
+"""All engines that one suite tests: whoever adds an engine adds a line to :data:`ENGINES`.
+
+Besides the engine of a table in memory there are engines that make life hard: many small blocks of
+uneven sizes, blocks that forget what they have worked out, blocks that are somewhere else, blocks
+whose rows may not be brought together.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from privet.engines import BlockEngine, Engine, memory_engine
+from privet.engines.blocks import Block
+from privet.engines.encoding import Encoder
+from privet.engines.memory import LocalBlocks
+from privet.reading import Columns, column_of
+from privet.schema import Schema
+
+#: Where the rows of blocks begin and end, in parts of all of them: some blocks have none.
+BOUNDS = (0, 0, 0.002, 0.1, 0.11, 0.11, 0.6, 0.61, 0.99, 1, 1)
+
+
+def encoded(table: Any, target: Any, schema: Schema) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return the codes and the targets of a table, as blocks have them."""
+    columns = Columns.of(table, schema)
+    targets = columns.target(schema) if target is None else column_of(target, schema.target)
+    encoder = Encoder(schema)
+    codes, labels = encoder.empty(len(columns))
+    encoder.encode(columns, codes, fast=False)
+    encoder.encode_target(targets, labels)
+    return codes, labels
+
+
+def cut(table: Any, target: Any, schema: Schema, *, fast: bool = False, **options: Any):
+    """Return uneven blocks of a table."""
+    codes, labels = encoded(table, target, schema)
+    ends = [round(part * len(labels)) for part in BOUNDS]
+    parts = [slice(start, stop) for start, stop in pairwise(ends)]
+    return [
+        Block(schema, [mine[part] for mine in codes], labels[part], fast=fast, **options)
+        for part in parts
+    ]
+
+
+class Forgetful(LocalBlocks):
+    """Before a question, some blocks may lose all that they have worked out."""
+
+    def __init__(self, schema, blocks):
+        super().__init__(schema, blocks)
+        self._luck = np.random.default_rng(len(blocks))
+
+    def ask(self, question, forget):
+        self._blocks = tuple(
+            Block(block.schema, block._codes, block._target, fast=block.fast)
+            if self._luck.random() < 0.3
+            else block
+            for block in self._blocks
+        )
+        return super().ask(question, forget)
+
+
+class Remote(LocalBlocks):
+    """Questions and answers travel as bytes; answers come in any order, and some twice."""
+
+    def __init__(self, schema, blocks):
+        super().__init__(schema, blocks)
+        self._luck = np.random.default_rng(len(blocks))
+
+    def ask(self, question, forget):
+        total = None
+        for k in self._luck.permutation(len(self._blocks)):
+            for _ in range(self._luck.integers(1, 3)):  # the first answer may be lost
+                asked, lost = pickle.loads(pickle.dumps((question, list(forget))))
+                answer = pickle.loads(pickle.dumps(asked.answer(self._blocks[k])))
+            self._blocks[k].forget(lost)
+            total = answer if total is None else question.merge(total, answer)
+        return total
+
+
+class Apart(LocalBlocks):
+    """Rows may not be brought together."""
+
+    gathers = False
+
+
+def engine_of(kind: type[LocalBlocks], **options: Any) -> Callable[[Any, Any, Schema], Engine]:
+    """Return what makes an engine of a table's blocks."""
+    return lambda table, target, schema: BlockEngine(
+        kind(schema, cut(table, target, schema, **options))
+    )
+
+
+#: What makes an engine of a table, its target (None: a column of the table) and a schema.
+ENGINES: dict[str, Callable[[Any, Any, Schema], Engine]] = {
+    "memory": memory_engine,
+    "blocks": engine_of(LocalBlocks),
+    "compiled": engine_of(LocalBlocks, fast=True),
+    "forgetful": engine_of(Forgetful),
+    "remote": engine_of(Remote),
+    "sums": engine_of(Apart),
+}

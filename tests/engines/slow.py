@@ -1,0 +1,256 @@
+"""An engine in a few plain lines: all rows in lists, one record at a time where that is simplest.
+
+What every engine answers is compared with this one.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from dataclasses import dataclass
+from math import isnan
+
+import numpy as np
+
+from privet.engines.losses import loss_of
+from privet.reading import Columns, column_of
+from privet.schema import Numeric
+
+WORD = 2**64 - 1
+
+
+@dataclass
+class Cells:
+    """In which cell each record lies (-1: none), how many cells there are, and how it is seen."""
+
+    of: list
+    size: int
+    view: object
+
+
+class SlowEngine:
+    """Answers like any engine."""
+
+    gathers = True
+
+    def __init__(self, table, target, schema):
+        columns = Columns.of(table, schema)
+        targets = columns.target(schema) if target is None else column_of(target, schema.target)
+        self.schema = schema
+        self.rows = len(columns)
+        self.loss = loss_of(schema)
+        self.values = [
+            columns.numbers(name).tolist()
+            if isinstance(feature, Numeric)
+            else columns.codes(name, feature.values).tolist()
+            for name, feature in schema.features.items()
+        ]
+        self.features = list(schema.features.values())
+        if schema.classes is None:
+            low, high = schema.bounds
+            numbers = targets.numbers().tolist()
+            self.targets = [(min(max(x, low), high) - low) / (high - low) for x in numbers]
+            self.known = [not isnan(x) for x in numbers]
+        else:
+            self.targets = targets.codes(schema.classes).tolist()
+            self.known = [code < len(schema.classes) for code in self.targets]
+
+    def codes(self, view):
+        """Return the codes of all records, one list per feature."""
+        return [
+            values
+            if cuts is None
+            else [len(cuts) + 1 if isnan(x) else bisect_right(cuts, x) for x in values]
+            for values, cuts in zip(self.values, view.cuts, strict=True)
+        ]
+
+    def labels(self, steps):
+        """Return the label of every record, and how many there are."""
+        if steps is not None:
+            return [round(x * steps) if x == x else 0 for x in self.targets], steps + 1
+        if self.schema.classes is None:
+            return [0] * self.rows, 1
+        return self.targets, len(self.schema.classes)
+
+    def numbers(self):
+        """Return the targets as losses take them; unknown ones, in no cell, are anything."""
+        known = [t if known else 0 for t, known in zip(self.targets, self.known, strict=True)]
+        return np.array(known, dtype=float if self.schema.classes is None else int)
+
+    # Free
+
+    def root(self, view):
+        return Cells([0 if known else -1 for known in self.known], 1, view)
+
+    def parts(self, view, count, key):
+        whole = [
+            values
+            if not isinstance(feature, Numeric)
+            else [
+                len(feature.grid) + 1 if isnan(x) else bisect_right(feature.grid, x) for x in values
+            ]
+            for feature, values in zip(self.features, self.values, strict=True)
+        ]
+        found = []
+        for i in range(self.rows):
+            state = key
+            for codes in whole:
+                state = mix(state ^ codes[i])
+            target = 0.0 if self.targets[i] != self.targets[i] else float(self.targets[i]) + 0.0
+            state = mix(state ^ struct.unpack("<Q", struct.pack("<d", target))[0])
+            found.append(((state >> 32) * count) >> 32 if self.known[i] else -1)
+        return Cells(found, count, view)
+
+    def take(self, cells, chosen):
+        number = {int(old): new for new, old in enumerate(chosen)}
+        return Cells([number.get(cell, -1) for cell in cells.of], len(chosen), cells.view)
+
+    def split(self, cells, splits):
+        if not splits:
+            return cells
+        codes = self.codes(cells.view)
+        first = np.cumsum([0, *(max(split.children) + 1 for split in splits)])
+        found = [
+            -1
+            if cell < 0
+            else int(first[cell]) + splits[cell].children[codes[splits[cell].feature][i]]
+            for i, cell in enumerate(cells.of)
+        ]
+        return Cells(found, int(first[-1]), cells.view)
+
+    def start_scores(self, start):
+        return np.tile(np.array(start, dtype=float), (self.rows, 1))
+
+    def add_scores(self, scores, cells, values):
+        return np.array(
+            [
+                row if cell < 0 else row + values[cell]
+                for row, cell in zip(scores, cells.of, strict=True)
+            ]
+        ).reshape(scores.shape)
+
+    # Sums
+
+    def class_counts(self, cells):
+        return self._counts(cells, None)
+
+    def target_counts(self, cells, steps):
+        return self._counts(cells, steps)
+
+    def _counts(self, cells, steps):
+        labels, kinds = self.labels(steps)
+        counts = np.zeros((cells.size, kinds), dtype=np.int64)
+        for cell, label in zip(cells.of, labels, strict=True):
+            if cell >= 0:
+                counts[cell, label] += 1
+        return counts
+
+    def grid_counts(self, feature):
+        grid = self.features[feature].grid.tolist()
+        counts = np.zeros(len(grid) + 2, dtype=np.int64)
+        for x, known in zip(self.values[feature], self.known, strict=True):
+            if known:
+                counts[len(grid) + 1 if isnan(x) else bisect_right(grid, x)] += 1
+        return counts
+
+    def histograms(self, cells, features, steps=None):
+        labels, kinds = self.labels(steps)
+        codes = self.codes(cells.view)
+        found = {}
+        for j in features:
+            found[j] = np.zeros((cells.size, cells.view.sizes[j], kinds), dtype=np.int64)
+            for i, cell in enumerate(cells.of):
+                if cell >= 0:
+                    found[j][cell, codes[j][i], labels[i]] += 1
+        if cells.size:
+            yield slice(0, cells.size), found
+
+    def moments(self, cells, scores, reach, *, pure):
+        targets = self.numbers()
+        found = self.loss.moments(targets, scores, reach, pure=pure)
+        sums = np.zeros((cells.size, found.shape[1]), dtype=np.int64)
+        for cell, row in zip(cells.of, found, strict=True):
+            if cell >= 0:
+                sums[cell] += row
+        return sums
+
+    def _places(self, cells, axes):
+        codes = self.codes(cells.view)
+        for i, cell in enumerate(cells.of):
+            if cell >= 0:
+                axis = axes[cell]
+                code = codes[axis.feature][i]
+                yield i, cell, code if axis.places is None else int(axis.places[code])
+
+    def places(self, cells, axes):
+        width = max(cells.view.sizes)
+        keys = [cell * width + place for _, cell, place in self._places(cells, axes)]
+        return np.unique(np.array(keys, dtype=np.int64), return_counts=True)
+
+    def sides(self, cells, axes, middle, steps):
+        labels, kinds = self.labels(steps)
+        counts = np.zeros((cells.size, 3, kinds), dtype=np.int64)
+        for i, cell, place in self._places(cells, axes):
+            side = int(place >= middle[cell]) + int(place > middle[cell])
+            counts[cell, side, labels[i]] += 1
+        return counts
+
+    # Whole trees
+
+    def _records(self, cells, cell, scores, reach):
+        """Yield the codes, label and weight of every record of a cell."""
+        labels, weights = self.targets, [1] * self.rows
+        if scores is not None:
+            targets = self.numbers()
+            labels, weights = (found.tolist() for found in self.loss.pulls(targets, scores, reach))
+        codes = self.codes(cells.view)
+        for i in range(self.rows):
+            if cells.of[i] == cell:
+                yield tuple(mine[i] for mine in codes), labels[i], weights[i]
+
+    def tree_rows(self, cells, start, stop, scores, reach):
+        return [sorted(self._records(cells, cell, scores, reach)) for cell in range(start, stop)]
+
+    def tree_facts(self, cells, cell, scores, reach):
+        counts = [np.zeros(size, dtype=np.int64) for size in cells.view.sizes]
+        mass = 0
+        for codes, _, weight in self._records(cells, cell, scores, reach):
+            mass += weight
+            for code, mine in zip(codes, counts, strict=True):
+                mine[code] += 1
+        return np.concatenate([*counts, [mass]])
+
+    def tree_sums(self, cells, cell, layout, of, scores, reach):
+        width, upper = int(layout.first[-1]), int(layout.first[layout.upper])
+        ends = 1 if layout.labels == 2 else layout.labels
+        if of == "singles":
+            sums = np.zeros((width, ends), dtype=np.int64)
+        elif of == "pairs":
+            sums = np.zeros((upper, width, ends), dtype=np.int64)
+        else:
+            start, stop = int(layout.first[of]), int(layout.first[of + 1])
+            sums = np.zeros((stop - start, upper - start, width, ends), dtype=np.int64)
+        for codes, label, weight in self._records(cells, cell, scores, reach):
+            places = [
+                int(number[codes[feature]])
+                for feature, number in zip(layout.order, layout.numbers, strict=True)
+            ]
+            channel = 0 if ends == 1 else label
+            signed = (weight if label == 1 else -weight) if ends == 1 else weight
+            for last in places:
+                if of == "singles":
+                    sums[last, channel] += signed
+                elif of == "pairs":
+                    for first in places[: layout.upper]:
+                        sums[first, last, channel] += signed
+                else:
+                    for middle in places[of : layout.upper]:
+                        sums[places[of] - start, middle - start, last, channel] += signed
+        return sums
+
+
+def mix(state):
+    """Spread every bit of a 64-bit number over all of it (the finaliser of MurmurHash3)."""
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        state = ((state ^ (state >> 33)) * factor) & WORD
+    return state ^ (state >> 33)
