@@ -168,7 +168,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_fit(folder, call_privet, monkeyp
     def full(*_):
         raise OSError(errno.ENOSPC, "")
 
-    monkeypatch.setattr(stored, "_SMALL", 1)
+    monkeypatch.setattr(stored.Scratch, "smallest", 1)
     monkeypatch.setattr(stored, "_allocate", full)
     code, out, err = fit(call_privet, "data", "--ledger", "ledger")
     assert (code, out) == (5, "")

@@ -40,7 +40,7 @@ def many_blocks(monkeypatch):
     """Small blocks of small batches, all of whose state is in files."""
     monkeypatch.setattr(stored, "BLOCK_ROWS", 300)
     monkeypatch.setattr(streams, "BATCH_ROWS", 170)
-    monkeypatch.setattr(stored, "_SMALL", 1)
+    monkeypatch.setattr(stored.Scratch, "smallest", 1)
 
 
 def make_rows(rows=1_000, seed=1):
