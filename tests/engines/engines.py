@@ -2,7 +2,7 @@
 
 Besides the engine of a table in memory there are engines that make life hard: many small blocks of
 uneven sizes, blocks that forget what they have worked out, blocks that are somewhere else, blocks
-whose rows may not be brought together.
+whose rows may not be brought together, blocks in files.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import pickle
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
-from privet.engines import BlockEngine, Engine, memory_engine
+from privet.engines import BlockEngine, Engine, memory_engine, stored
 from privet.engines.blocks import Block
 from privet.engines.encoding import Encoder
 from privet.engines.memory import LocalBlocks
@@ -88,6 +89,42 @@ class Apart(LocalBlocks):
     gathers = False
 
 
+class Batch:
+    """All rows of a table whose target may come by itself, as a stream of one batch."""
+
+    def __init__(self, table, target, schema):
+        self.schema = schema
+        self._columns = Columns.of(table, schema)
+        self._target = target
+        self.rows = len(self._columns)
+
+    def __getattr__(self, name):
+        return getattr(self._columns, name)
+
+    def __len__(self):
+        return self.rows
+
+    def __iter__(self):
+        yield self
+
+    def target(self, schema):
+        if self._target is None:
+            return self._columns.target(schema)
+        return column_of(self._target, schema.target)
+
+
+class AlwaysFiles(stored.Scratch):
+    """What a block works out is in files, however small it is."""
+
+    smallest = 1
+
+
+def mapped_engine(table: Any, target: Any, schema: Schema) -> Engine:
+    """Return an engine of small blocks in mapped files."""
+    with mock.patch.multiple(stored, BLOCK_ROWS=377, Scratch=AlwaysFiles):
+        return stored.encode_stream(Batch(table, target, schema))
+
+
 def engine_of(kind: type[LocalBlocks], **options: Any) -> Callable[[Any, Any, Schema], Engine]:
     """Return what makes an engine of a table's blocks."""
     return lambda table, target, schema: BlockEngine(
@@ -103,4 +140,5 @@ ENGINES: dict[str, Callable[[Any, Any, Schema], Engine]] = {
     "forgetful": engine_of(Forgetful),
     "remote": engine_of(Remote),
     "sums": engine_of(Apart),
+    "mapped": mapped_engine,
 }

@@ -55,8 +55,6 @@ PREFIX = "privet-blocks-"
 #: Rows of a block file.
 BLOCK_ROWS = 2**19
 _ALIGN = 64
-#: Smaller arrays are not worth a file.
-_SMALL = 2**16
 _LONGEST_HEADER = 2**26
 
 
@@ -110,6 +108,9 @@ class Scratch:
     fit.
     """
 
+    #: An array of fewer bytes is not worth a file.
+    smallest = 2**16
+
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._free: dict[int, list[mmap.mmap]] = {}
@@ -117,7 +118,7 @@ class Scratch:
     def __call__(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """Return an array of this shape."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        if size < _SMALL:
+        if size < self.smallest:
             return np.empty(shape, dtype)
         free = self._free.setdefault(size, [])
         try:
@@ -302,7 +303,9 @@ def _is_sound(file: Path, encoder: Encoder, rows: int, checksum: int) -> bool:
 
 def _check_scratch(schema: Schema, rows: int, place: Path) -> None:
     """Raise before anything is spent if there is no room for what a fit surely works out."""
-    if rows * len(schema.names) >= _SMALL and _free(place) < rows * (len(schema.names) + 8):
+    if rows * len(schema.names) >= Scratch.smallest and _free(place) < rows * (
+        len(schema.names) + 8
+    ):
         raise _disk_error(OSError(errno.ENOSPC, ""), place)
 
 
