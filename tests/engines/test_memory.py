@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privet import Categorical, Numeric, Schema
-from privet.engines import CellsHandle, Split, View, _kernels, encoding, memory, memory_engine
+from privet.engines import (
+    Axis,
+    CellsHandle,
+    Split,
+    View,
+    _kernels,
+    encoding,
+    memory,
+    memory_engine,
+)
 from privet.engines import engine as asking
 from privet.errors import DataError
 
@@ -135,6 +144,25 @@ def test_batches_equal_the_single_pass(seed, limit, chosen, fast):
     assert passes > 1 or limit >= 9 * 3 * sum(schema.sizes[j] for j in features)
     for j in features:
         assert np.array_equal(whole[j], parts[j])
+
+
+@FAST
+def test_more_rows_than_32_bits_count_are_counted_in_64(fast, monkeypatch):
+    frame, target, schema, _ = make_table(0)
+    engine = make_engine(frame, target, schema, fast=fast)
+    handle, axes = root_of(engine), [Axis(1, 0, 6)]
+    narrow, _ = gather(engine, handle, [1, 4])
+    places = engine.places(handle, axes)
+    asked = []
+    ask = engine._blocks.ask
+    monkeypatch.setattr(asking, "WIDE_FROM", len(frame))
+    monkeypatch.setattr(
+        engine._blocks, "ask", lambda *given: asked.append(ask(*given)) or asked[-1]
+    )
+    wide, _ = gather(engine, handle, [1, 4])
+    assert all(np.array_equal(wide[j], narrow[j]) and wide[j].dtype == np.int64 for j in wide)
+    assert np.array_equal(engine.places(handle, axes), places)
+    assert asked[-1].dtype == np.int64
 
 
 def test_a_batch_of_one_cell_is_the_least():

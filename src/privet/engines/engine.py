@@ -36,6 +36,8 @@ T = TypeVar("T")
 
 #: Most counts held at once (32-bit integers); more cells are asked in batches.
 MAX_COUNTS = 2**25
+#: So many rows may be more than 32 bits can count.
+WIDE_FROM = 2**31
 
 
 class Blocks(Protocol):
@@ -193,7 +195,7 @@ class BlockEngine:
         batch = max(1, MAX_COUNTS // width)
         for start in range(0, cells.size, batch):
             stop = min(start + batch, cells.size)
-            question = ask.Histograms(cells.lineage, start, stop, groups, steps)
+            question = ask.Histograms(cells.lineage, start, stop, groups, steps, self._wide)
             found = {}
             answer = self._ask(question, cells)
             for (group, size), tables in zip(groups, answer, strict=True):
@@ -214,7 +216,7 @@ class BlockEngine:
         width = max(cells.view.sizes)
         if cells.size * width > min(32 * self.rows, MAX_COUNTS):
             return self._ask(ask.Places(cells.lineage, axes, width), cells)
-        counts = self._ask(ask.DensePlaces(cells.lineage, axes, width), cells)
+        counts = self._ask(ask.DensePlaces(cells.lineage, axes, width, self._wide), cells)
         found = np.flatnonzero(counts)
         return found, counts[found].astype(np.int64)
 
@@ -229,6 +231,10 @@ class BlockEngine:
         kinds = self._kinds(steps)
         question = ask.Sides(cells.lineage, axes, middle, kinds, steps)
         return self._ask(question, cells).reshape(cells.size, 3, kinds)
+
+    @property
+    def _wide(self) -> bool:
+        return self.rows >= WIDE_FROM
 
     def _kinds(self, steps: int | None) -> int:
         """Return how many classes there are, or values of the target on a grid."""

@@ -84,11 +84,11 @@ class GridCounts(_Sum):
 
 
 @dataclass(frozen=True, eq=False)
-class Histograms(BlockQuestion[list[NDArray[np.int32]]]):
+class Histograms(BlockQuestion[list[NDArray[Any]]]):
     """Records by cell, class and code, for groups of features and cells ``start`` to ``stop``.
 
     An answer has one array of shape (features, cells * classes + 1, codes) for every group. The
-    last one along its second axis counts records outside the cells.
+    last one along its second axis counts records outside the cells. Wide counts have 64 bits.
     """
 
     cells: Lineage
@@ -96,15 +96,17 @@ class Histograms(BlockQuestion[list[NDArray[np.int32]]]):
     stop: int
     groups: tuple[Group, ...]
     steps: int | None = None
+    wide: bool = False
 
-    def answer(self, block: Block) -> list[NDArray[np.int32]]:
+    def answer(self, block: Block) -> list[NDArray[Any]]:
         """See :class:`BlockQuestion`."""
         _, kinds = _labels(block, self.steps)
         lines = n_keys(self.stop - self.start, kinds) + 1
-        empty = [np.zeros((len(group), lines, size), np.int32) for group, size in self.groups]
+        kind = np.int64 if self.wide else np.int32
+        empty = [np.zeros((len(group), lines, size), kind) for group, size in self.groups]
         return self.add(empty, block)
 
-    def add(self, total: list[NDArray[np.int32]], block: Block) -> list[NDArray[np.int32]]:
+    def add(self, total: list[NDArray[Any]], block: Block) -> list[NDArray[Any]]:
         """See :class:`BlockQuestion`."""
         labels, kinds = _labels(block, self.steps)
         cells, size = block.cells(self.cells), self.stop - self.start
@@ -119,9 +121,7 @@ class Histograms(BlockQuestion[list[NDArray[np.int32]]]):
             _kernels.count([codes[j][rows] for j in features], keys, tables, fast=block.fast)
         return total
 
-    def merge(
-        self, one: list[NDArray[np.int32]], other: list[NDArray[np.int32]]
-    ) -> list[NDArray[np.int32]]:
+    def merge(self, one: list[NDArray[Any]], other: list[NDArray[Any]]) -> list[NDArray[Any]]:
         """See :class:`BlockQuestion`."""
         for mine, more in zip(one, other, strict=True):
             np.add(mine, more, out=mine)
@@ -152,17 +152,22 @@ class Moments(_Sum):
 
 @dataclass(frozen=True, eq=False)
 class DensePlaces(_Sum):
-    """Records by cell and place on the cell's axis, of shape (cells * width,)."""
+    """Records by cell and place on the cell's axis, of shape (cells * width,).
+
+    Wide counts have 64 bits.
+    """
 
     cells: Lineage
     axes: Sequence[Axis]
     width: int
+    wide: bool = False
 
-    def answer(self, block: Block) -> NDArray[np.int32]:
+    def answer(self, block: Block) -> NDArray[Any]:
         """See :class:`BlockQuestion`."""
-        return self.add(np.zeros(self.cells.size * self.width, dtype=np.int32), block)
+        kind = np.int64 if self.wide else np.int32
+        return self.add(np.zeros(self.cells.size * self.width, dtype=kind), block)
 
-    def add(self, total: NDArray[np.int32], block: Block) -> NDArray[np.int32]:
+    def add(self, total: NDArray[Any], block: Block) -> NDArray[Any]:
         """See :class:`BlockQuestion`."""
         codes, axes = block.codes(self.cells.view), _kernels.AxisTable.of(self.axes)
         rows, first = block.by_cell(self.cells)
