@@ -351,7 +351,7 @@ def test_another_version_is_refused(client, tmp_path, monkeypatch):
 
 
 def test_files_that_differ_are_refused(client, tmp_path):
-    with pytest.raises(DataError, match="no Parquet files"):
+    with pytest.raises(DataError, match="no Parquet or CSV file"):
         dask_engine(tmp_path, SCHEMA, client=client)
     table = write(tmp_path / "1.parquet", 100)
     other = table.set_column(0, "x", table["x"].cast("string"))

@@ -6,7 +6,6 @@ that its values are never all in memory; only its codes are.
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from privet.engines.encoding import Encoder
 from privet.errors import DataError
-from privet.reading import Columns, check_types
+from privet.reading import Columns, check_types, data_files, ending_of
 from privet.schema import Schema
 from privet.visible import quoted
 
@@ -86,25 +85,12 @@ class Piece:
 def find_files(source: str | Path | Iterable[str | Path]) -> list[Path]:
     """Return the Parquet files that a path, a folder, a pattern or a list of these names."""
     sources = [source] if isinstance(source, str | Path) else list(source)
-    found: list[Path] = []
-    for one in sources:
-        path = Path(one)
-        if path.is_dir():
-            mine = [
-                file
-                for file in sorted(path.rglob("*.parquet"))
-                if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-            ]
-        elif path.is_file():
-            mine = [path]
-        else:
-            mine = [Path(name) for name in sorted(glob.glob(str(one), recursive=True))]  # noqa: PTH207
-        if not mine:
-            raise DataError(f"{one}: there are no Parquet files")
-        found += mine
+    found = [file.absolute() for one in sources for file in data_files(one)]
+    if not found or any(ending_of(file) != ".parquet" for file in found):
+        raise DataError("a cluster reads Parquet files, and these are none")
     if len(set(found)) < len(found):
         raise DataError("a file is named twice: its rows would count twice")
-    return [path.absolute() for path in found]
+    return found
 
 
 def list_pieces(source: str | Path | Iterable[str | Path], schema: Schema) -> list[Piece]:

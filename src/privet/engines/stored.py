@@ -287,7 +287,9 @@ def _is_sound(file: Path, encoder: Encoder, rows: int, checksum: int) -> bool:
 
 def _check_scratch(schema: Schema, rows: int, place: Path) -> None:
     """Raise before anything is spent if there is no room for what a fit surely works out."""
-    if rows * len(schema.names) >= Scratch.smallest and _free(place) < rows * (len(schema.names) + 8):
+    if rows * len(schema.names) >= Scratch.smallest and _free(place) < rows * (
+        len(schema.names) + 8
+    ):
         raise _disk_error(OSError(errno.ENOSPC, ""), place)
 
 

@@ -8,7 +8,7 @@ from privet.reading.columns import (
     column_of,
     feature_matrix,
 )
-from privet.reading.files import read_table
+from privet.reading.files import ending_of, read_table
 from privet.reading.sources import Source, data_files
 from privet.reading.streams import Stream, is_stream, stream_of
 
@@ -21,6 +21,7 @@ __all__ = [
     "check_types",
     "column_of",
     "data_files",
+    "ending_of",
     "feature_matrix",
     "is_stream",
     "read_table",
