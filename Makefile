@@ -3,16 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test engines data lint bench docs clean
+.PHONY: demo test engines spark data lint bench docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/privet demo
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 -m "not data and not engines"
+	$(BIN)/python -m pytest -n 2 -m "not data and not engines and not spark"
 
 engines: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m engines
+
+spark: $(VENV)/.installed-test
+	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' || { echo "Spark needs Java 17 or newer: install it (Debian: apt install openjdk-17-jre-headless)"; exit 1; }
+	@$(BIN)/python -c "import pyspark" 2>/dev/null || { echo "Spark is not installed: $(BIN)/pip install -e '.[spark]' (about 500 MB)"; exit 1; }
+	$(BIN)/python -m pytest -m spark tests/engines/test_spark.py
 
 data: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m data

@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import json
 import os
+import sys
 import tempfile
 import time
 import warnings
@@ -167,22 +168,30 @@ def run(folder: Path, given: argparse.Namespace) -> None:
 def cluster(given: argparse.Namespace, folder: Path):
     """Start a cluster with two worker processes, and yield what makes its engine."""
     if given.engine == "dask":
-        from distributed import Client, LocalCluster
+        from privet.engines import dask
 
-        from privet.engines.dask import dask_engine
+        with contextlib.ExitStack() as opened:
+            client = dask._local(opened)
+            yield lambda: dask.dask_engine(
+                folder, SCHEMA, client=client, gather=not given.no_gather
+            )
+        return
+    from pyspark.sql import SparkSession
 
-        with (
-            LocalCluster(
-                n_workers=2,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                memory_limit=None,
-                security=True,
-            ) as local,
-            Client(local) as client,
-        ):
-            yield lambda: dask_engine(folder, SCHEMA, client=client, gather=not given.no_gather)
+    from privet.engines.spark import spark_engine
+
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "2g")
+        .getOrCreate()
+    )
+    yield lambda: spark_engine(session.read.parquet(str(folder)), SCHEMA)
+    session.stop()
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ class PrivacyCard(Mapping[str, Any]):
         covered: bool = True,
         notes: tuple[str, ...] = (),
     ) -> PrivacyCard:
-        """Write the card of a finished fit; what no budget covers cost infinitely much."""
+        """Write the card of a finished fit; epsilon is infinite if something was not covered."""
         budget, total = ledger.budget, ledger.total if covered else _NOT_COVERED
         return cls(
             epsilon=budget.as_epsilon(total),
@@ -166,7 +166,7 @@ class PrivacyCard(Mapping[str, Any]):
 #: What cards of version 1 do not say.
 _NOT_IN_VERSION_1 = frozenset({"rows_declared", "seeded", "protocol"})
 
-#: What costs more than any budget.
+#: The cost of what no budget covers.
 _NOT_COVERED = Cost(math.inf, math.inf)
 
 #: Rules that change what the learner sees; they look at one record at a time (schema.py).
@@ -178,7 +178,7 @@ NOTES = (
 )
 
 
-#: Under which name a model file holds what predicts.
+#: The name under which a model file holds its predictor.
 _KEYS: dict[type[Tree] | type[Ensemble], str] = {Tree: "tree", Ensemble: "ensemble"}
 
 
@@ -218,7 +218,7 @@ class Model:
         return self.predictor.predict_value(table)
 
     def predict(self, table: Any) -> NDArray[Any]:
-        """Return the most probable class of every row, or the number that is expected."""
+        """Return the most probable class of every row, or the predicted number."""
         values = self.predictor.predict_value(table)
         if self.schema.classes is None:
             return np.asarray(values[:, 0])

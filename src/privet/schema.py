@@ -57,7 +57,7 @@ LONGEST_TEXT = 4096
 MAX_FEATURES = 100_000
 #: Larger schema files are refused before they are read. tomllib takes seconds for a megabyte.
 MAX_FILE_BYTES = 1 << 21
-#: Keys of a schema file have at most this many parts, and lists in it are at most so deep. A schema
+#: Most parts of a key in a schema file, and most levels of lists in lists. A schema
 #: needs three and two; tomllib's time and memory grow with the square of the first.
 MAX_NESTING = 8
 

@@ -1,1 +1,1 @@
-"""Checks from outside that what the books say is true."""
+"""Checks from outside that what ledgers and cards say is true."""

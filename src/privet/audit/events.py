@@ -16,7 +16,7 @@ Scorer = Callable[[Matrix], Matrix]
 
 #: With fewer runs in the search, or one observable, nothing is learned.
 LEARNABLE = 50
-#: The search asks its limits to be so much surer than the measurement does: of many events, those
+#: How much surer the limits are in the search than in the measurement: of many events, those
 #: that are rare look best by luck.
 CAUTION = 100
 

@@ -49,7 +49,7 @@ Record = tuple[Any, ...]
 #: Some records, in order.
 Table = tuple[Record, ...]
 
-#: Log ratios may exceed a claim by so much: doubles add up.
+#: Log ratios may exceed a claim by this much: rounding errors of doubles add up.
 TOLERANCE = 1e-9
 #: Relative error of the Gaussian law's masses (laws.py), which enters Renyi divergences.
 GAUSSIAN_TOLERANCE = 1e-6

@@ -33,13 +33,13 @@ from privet.privacy import Budget, draw_polya, draw_shares
 from privet.schema import Numeric, Schema
 from privet.tables import PrivateTable
 
-#: Option k is ahead of option j if its noise exceeds that of j by at most this many steps.
+#: The most steps by which option k's noise must exceed option j's for k to be ahead of j.
 _MOST_STEPS = 2**13
 #: An option that is this many steps behind never wins.
 _OUT = -(2**30)
-#: So often may a question be tried: far more than a search takes.
+#: How often a question may be tried: far more often than a search takes.
 _MOST_TRIALS = 10**6
-#: What was needed in earlier searches: tried first, since small tables are alike.
+#: Numbers of steps that earlier searches found: tried first, since small tables are alike.
 _seen: set[int] = set()
 
 

@@ -72,6 +72,8 @@ def open_source(
     separator: str | None = None,
     encoding: str = "utf-8",
     decimal: str = ".",
+    engine: str | None = None,
+    insecure: bool = False,
 ) -> Source:
     """Return files that need not fit into memory; say which part of them was read."""
     from privet.reading import Source
@@ -83,4 +85,6 @@ def open_source(
         separator="\t" if separator == "tab" else separator,
         encoding=encoding,
         decimal=decimal,
+        engine=engine,
+        insecure=insecure,
     )

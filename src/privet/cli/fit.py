@@ -55,6 +55,20 @@ def fit(
         Path | None, typer.Option(help="The table's ledger file, from which the fit draws.")
     ] = None,
     blocks: Blocks = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Ask Parquet files on a Dask cluster: dask (processes on this machine), "
+            "dask://HOST:PORT or dask+tls://HOST:PORT (a scheduler).",
+            metavar="ENGINE",
+        ),
+    ] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure", help="Use a scheduler that anybody on the network can listen to."
+        ),
+    ] = False,
     separator: Separator = None,
     encoding: Encoding = "utf-8",
     decimal: Decimal = ".",
@@ -86,7 +100,7 @@ def fit(
     estimator.set_params(**flags, **read_options(chosen, kind, option or []))
     with OutputFile(out, inputs) as output:
         table: Any = None
-        if blocks is None and os.path.isfile(data):  # noqa: PTH113  # which never raises
+        if blocks is None and engine is None and os.path.isfile(data):  # noqa: PTH113  # which never raises
             with progress("reading"):
                 table = read_data(
                     data, public, separator=separator, encoding=encoding, decimal=decimal
@@ -100,6 +114,8 @@ def fit(
                     separator=separator,
                     encoding=encoding,
                     decimal=decimal,
+                    engine=engine,
+                    insecure=insecure,
                 )
             model: Model = estimator.fit(table).to_model()
         save_model(model, output)

@@ -128,10 +128,10 @@ class _Table:
                 told[name] = rest[0]
             elif kind == "cells":
                 size, view, step, parent = rest
-                told[name] = Lineage(name, size, find(view), step, find(parent))
+                told[name] = Lineage(name, size, find(view), step, parent=find(parent))
             else:
                 start, parent, cells, values = rest
-                told[name] = ScoreLineage(name, start, find(parent), find(cells), values)
+                told[name] = ScoreLineage(name, start, find(cells), values, find(parent))
             if keep:
                 self.known[name] = told[name]
 

@@ -6,7 +6,7 @@ that its values are never all in memory; only its codes are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from privet.engines.encoding import Encoder
 from privet.errors import DataError
-from privet.reading import Columns, check_types, data_files, ending_of
+from privet.reading import Columns, ParquetFiles, check_types, data_files
 from privet.schema import Schema
-from privet.visible import quoted
 
 #: Rows of a piece: groups of rows are joined until there are so many.
 PIECE_ROWS = 2**18
@@ -82,64 +81,30 @@ class Piece:
             )
 
 
-def find_files(source: str | Path | Iterable[str | Path]) -> list[Path]:
-    """Return the Parquet files that a path, a folder, a pattern or a list of these names."""
-    sources = [source] if isinstance(source, str | Path) else list(source)
-    found = [file.absolute() for one in sources for file in data_files(one)]
-    if not found or any(ending_of(file) != ".parquet" for file in found):
-        raise DataError("a cluster reads Parquet files, and these are none")
-    if len(set(found)) < len(found):
-        raise DataError("a file is named twice: its rows would count twice")
-    return found
-
-
 def list_pieces(source: str | Path | Iterable[str | Path], schema: Schema) -> list[Piece]:
-    """Return the pieces of Parquet files; their columns must have the same names and types."""
-    files = find_files(source)
-    chosen = [*schema.names, schema.target]
+    """Return the pieces of Parquet files: a path, a folder, a pattern, or a list of these.
+
+    Their columns must have the same names and types.
+    """
+    sources = [source] if isinstance(source, str | Path) else list(source)
+    files = [file.absolute() for one in sources for file in data_files(one)]
+    if len(set(files)) < len(files):
+        raise DataError("a file is named twice: its rows would count twice")
+    found = ParquetFiles(files, schema)  # which checks them
+    columns = Columns.of(found.empty(), schema)
+    check_types(columns, columns.target(schema), schema)
     pieces: list[Piece] = []
     groups: list[tuple[str, int, int]] = []
     rows = 0
-    known: dict[str, pa.DataType] | None = None
-    for path in files:
-        footer = _footer(path)
-        types = _types(path, footer.schema.to_arrow_schema(), chosen)
-        if known is None:
-            known = types
-            empty = pa.schema(list(types.items())).empty_table()
-            columns = Columns.of(empty, schema)
-            check_types(columns, columns.target(schema), schema)
-        other = [name for name in chosen if types[name] != known[name]]
-        if other:
-            raise DataError(
-                f"column {quoted(other[0])} has type {types[other[0]]} in {path} and "
-                f"{known[other[0]]} in {files[0]}; files of one table need the same types"
-            )
+    for path, sizes in zip(files, found.row_groups, strict=True):
         first = 0
-        for group in range(footer.num_row_groups):
-            rows += footer.row_group(group).num_rows
+        for group, size in enumerate(sizes):
+            rows += size
             if rows >= PIECE_ROWS:
                 pieces.append(Piece((*groups, (str(path), first, group + 1)), rows))
                 groups, rows, first = [], 0, group + 1
-        if first < footer.num_row_groups:
-            groups.append((str(path), first, footer.num_row_groups))
+        if first < len(sizes):
+            groups.append((str(path), first, len(sizes)))
     if groups or not pieces:
         pieces.append(Piece(tuple(groups), rows))
     return pieces
-
-
-def _footer(path: Path) -> Any:
-    try:
-        return pyarrow.parquet.read_metadata(path)
-    except (OSError, ValueError):
-        pass
-    raise DataError(f"cannot read {path}: it is damaged, or no Parquet file")
-
-
-def _types(path: Path, known: pa.Schema, chosen: Sequence[str]) -> dict[str, pa.DataType]:
-    if len(set(known.names)) < len(known.names):
-        raise DataError(f"{path} has two columns of the same name; rename one")
-    missing = [name for name in chosen if name not in known.names]
-    if missing:
-        raise DataError(f"{path} has no column {quoted(missing[0])}, which the schema lists")
-    return {name: known.field(name).type for name in chosen}

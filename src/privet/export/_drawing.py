@@ -119,7 +119,7 @@ def line_colour(place: int) -> str:
 
 
 def mean_colour(share: float) -> str:
-    """Return the colour of a mean that lies so far between the target's bounds."""
+    """Return the colour of a mean, by its place between the target's bounds."""
     low, high = _RAMP
     return _hex(*(a + (b - a) * share for a, b in zip(low, high, strict=True)))
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privet.errors import PrivetError
 
-#: Larger whole numbers are none that floats can tell from their neighbours.
+#: Beyond this, floats cannot tell whole numbers from their neighbours.
 MOST = 2**53
 
 

@@ -65,10 +65,10 @@ class Level:
     split_loss : float
         Rows x Gini that splits lose, as a share of the rows, expected, in the worst case.
     loss : float
-        Labels and splits together. As the two before at most what a guess loses; bound or estimate
-        as the protocol says.
+        Labels and splits together. Like the two above, at most what a guess loses; a bound or an
+        estimate, as the protocol says.
     uncapped : float
-        The same if a tree could do worse than a guess: to compare protocols, and with a tolerance.
+        The same without that limit: for comparing protocols, and with the tolerance.
     protocol : Protocol
         Noise and losses per split of the last level, and per leaf.
     refused : str or None

@@ -61,7 +61,7 @@ def _worst_flip(candidates: int) -> float:
 
 
 def exponential_tail(candidates: int, loss: Any) -> Any:
-    """Return the largest probability that the exponential mechanism loses at least so much.
+    """Return the largest probability that the exponential mechanism loses at least this much.
 
     ``loss`` is counted in ``spread / epsilon``. Attained.
     """
@@ -71,7 +71,7 @@ def exponential_tail(candidates: int, loss: Any) -> Any:
 
 
 def flip_tail(candidates: int, loss: Any) -> Any:
-    """Return the largest probability that permute-and-flip loses at least so much.
+    """Return the largest probability that permute-and-flip loses at least this much.
 
     ``loss`` is counted in ``spread / epsilon``. Attained, and never above
     :func:`exponential_tail`.

@@ -8,20 +8,20 @@ from privet.reading.columns import (
     column_of,
     feature_matrix,
 )
-from privet.reading.files import ending_of, read_table
-from privet.reading.sources import Source, data_files
+from privet.reading.files import read_table
+from privet.reading.sources import ParquetFiles, Source, data_files
 from privet.reading.streams import Stream, is_stream, stream_of
 
 __all__ = [
     "Column",
     "Columns",
     "Numbers",
+    "ParquetFiles",
     "Source",
     "Stream",
     "check_types",
     "column_of",
     "data_files",
-    "ending_of",
     "feature_matrix",
     "is_stream",
     "read_table",

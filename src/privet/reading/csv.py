@@ -260,7 +260,7 @@ class _Source:
         return self._bytes(line)
 
     def _find(self, mark: bytes, place: int, most: float = math.inf) -> int:
-        """Return where a mark is from some place on, at most so far away; -1 if it is not."""
+        """Return where a mark is found after some place, within a limit; -1 if it is not."""
         while (found := self._held.find(mark, self._start + place)) < 0:
             place = self.left
             if self._final or place > most:

@@ -47,6 +47,12 @@ class Source:
         Is called with the part of the files that was read so far, between 0 and 1.
     separator, encoding, decimal
         How CSV files are written, as for :func:`~privet.reading.read_table`.
+    engine : str, optional
+        Where Parquet files are read and asked: on a Dask cluster, ``"dask"`` for one of processes
+        on this machine, or a scheduler's address, ``"dask://host:8786"`` or, with the certificates
+        of Dask's own configuration, ``"dask+tls://host:8786"``. In this process if not given.
+    insecure : bool, default=False
+        Whether a scheduler is used that anybody on a network can reach and listen to.
 
     Examples
     --------
@@ -63,6 +69,19 @@ class Source:
     separator: str | None = None
     encoding: str = "utf-8"
     decimal: str = "."
+    engine: str | None = None
+    insecure: bool = False
+
+    @property
+    def scheduler(self) -> str | None:
+        """The address of the Dask scheduler, if the engine names one."""
+        assert self.engine is not None
+        if self.engine == "dask":
+            return None
+        for kind, plain in (("dask://", "tcp://"), ("dask+tls://", "tls://")):
+            if self.engine.startswith(kind) and self.engine != kind:
+                return plain + self.engine.removeprefix(kind)
+        raise DataError("engine must be dask, dask://HOST:PORT or dask+tls://HOST:PORT")
 
     @property
     def path(self) -> Path | None:
@@ -146,7 +165,7 @@ class _Files(ABC):
         self._marks = [_mark(file) for file in files]
 
     @abstractmethod
-    def _empty(self) -> pa.Table:
+    def empty(self) -> pa.Table:
         """Return a table with the types of the files, and no rows."""
 
     @abstractmethod
@@ -154,7 +173,7 @@ class _Files(ABC):
         """Yield the batches of a file, and which part of it was read so far."""
 
     def __iter__(self) -> Iterator[Any]:
-        yield self._empty()
+        yield self.empty()
         sizes = [mark[2] for mark in self._marks]
         before, total = 0, max(sum(sizes), 1)
         for number, (file, size, mark) in enumerate(
@@ -190,13 +209,16 @@ class ParquetFiles(_Files):
     ) -> None:
         super().__init__(files, progress)
         self._wanted = [*schema.names, schema.target]
-        self.rows = 0
+        #: The rows of every group of rows of every file.
+        self.row_groups: list[list[int]] = []
         self._types: pa.Schema | None = None
         for file in files:
             with _open_parquet(file) as found:
                 types = found.schema_arrow
                 check_names(file, types.names, self._wanted)
-                self.rows += found.metadata.num_rows
+                footer = found.metadata
+                groups = range(footer.num_row_groups)
+                self.row_groups.append([footer.row_group(group).num_rows for group in groups])
             here = pa.schema([pa.field(name, types.field(name).type) for name in self._wanted])
             if self._types is None:
                 self._types = here
@@ -207,7 +229,13 @@ class ParquetFiles(_Files):
                         f"{one.type} in {files[0]}, {other.type} in {file}"
                     )
 
-    def _empty(self) -> pa.Table:
+    @property
+    def rows(self) -> int:
+        """How many rows there are in all."""
+        return sum(map(sum, self.row_groups))
+
+    def empty(self) -> pa.Table:
+        """See :class:`_Files`."""
         assert self._types is not None
         return self._types.empty_table()
 
@@ -258,7 +286,8 @@ class CsvFiles(_Files):
             for file in files
         ]
 
-    def _empty(self) -> pa.Table:
+    def empty(self) -> pa.Table:
+        """See :class:`_Files`."""
         return self._tables[0].empty()
 
     def _batches(self, number: int) -> Iterator[tuple[pa.Table, float]]:

@@ -204,7 +204,16 @@ class PrivateTable(Table):
             As for :meth:`from_parquet`.
         """
         _check_schema(schema)
-        if source.path is not None and holds_blocks(source.path):
+        engine: Engine
+        if source.engine is not None:
+            if source.path is None or source.directory is not None or holds_blocks(source.path):
+                raise DataError("an engine reads Parquet files itself, without blocks on a disk")
+            from privet.engines.dask import dask_engine
+
+            engine = dask_engine(
+                str(source.path), schema, client=source.scheduler, insecure=source.insecure
+            )
+        elif source.path is not None and holds_blocks(source.path):
             engine = open_blocks(source.path, schema, scratch=source.directory)
         else:
             engine = encode_stream(source.open(schema), source.directory)
@@ -231,6 +240,87 @@ class PrivateTable(Table):
             As for :class:`PrivateTable`.
         """
         return cls._of_engine(open_blocks(directory, schema), budget, random_state)
+
+    @classmethod
+    def from_dask(
+        cls,
+        source: Any,
+        schema: Schema,
+        budget: Budget,
+        *,
+        client: Any = None,
+        security: Any = None,
+        gather: bool = True,
+        insecure: bool = False,
+        random_state: Any = None,
+    ) -> PrivateTable:
+        """Open rows on a Dask cluster (``pip install privet[dask]``).
+
+        The cluster is inside the wall: its scheduler and its workers see rows, and noise is drawn
+        here, once, after the sums of all workers have come. A worker may be lost at any time.
+
+        Parameters
+        ----------
+        source : dask dataframe, path, or list of paths
+            Parquet files may be given by a folder or a pattern; every worker reads its own pieces.
+        schema : Schema
+        budget : Budget
+        client : distributed.Client, str or None
+            A client, or the address of a scheduler. None: processes on this machine, one for every
+            processor; a script then needs its ``if __name__ == "__main__":``.
+        security : distributed.Security, optional
+            For an address: certificates and keys.
+        gather : bool, default=True
+            Whether a cell's encoded rows may be brought to this process for a draw of whole trees,
+            where that is less to move than sums.
+        insecure : bool, default=False
+            Whether a scheduler is used that anybody on a network can reach and listen to.
+        random_state
+            As for :class:`PrivateTable`.
+        """
+        from privet.engines.dask import dask_engine
+
+        _check_schema(schema)
+        engine = dask_engine(
+            source, schema, client=client, security=security, gather=gather, insecure=insecure
+        )
+        return cls._of_engine(engine, budget, random_state)
+
+    @classmethod
+    def from_spark(
+        cls,
+        frame: Any,
+        schema: Schema,
+        budget: Budget,
+        *,
+        folder: str | Path | None = None,
+        gather: bool = True,
+        insecure: bool = False,
+        random_state: Any = None,
+    ) -> PrivateTable:
+        """Open the rows of a Spark dataframe (``pip install privet[spark]``).
+
+        As for :meth:`from_dask`, the cluster is inside the wall.
+
+        Parameters
+        ----------
+        frame : pyspark.sql.DataFrame
+            It must give the same rows whenever it is computed.
+        schema : Schema
+        budget : Budget
+        folder : path, optional
+            Where executors put files of codes, which are as sensitive as the rows; their folder for
+            temporary files if not given.
+        gather, random_state
+            As for :meth:`from_dask`.
+        insecure : bool, default=False
+            Whether a cluster is used whose processes do not check and encrypt what they are sent.
+        """
+        from privet.engines.spark import spark_engine
+
+        _check_schema(schema)
+        engine = spark_engine(frame, schema, folder=folder, gather=gather, insecure=insecure)
+        return cls._of_engine(engine, budget, random_state)
 
     @classmethod
     def _of_engine(cls, engine: Engine, budget: Budget, random_state: Any) -> PrivateTable:
