@@ -24,6 +24,8 @@ from privet.reading.streams import Stream, stream_of
 from privet.schema import Schema
 from privet.visible import quoted
 
+#: Columns of Parquet files are read little by little, not a whole group of rows at once.
+_FRUGAL: dict[str, Any] = {"pre_buffer": False, "buffer_size": 2**18}
 #: Is called with the part of the rows that was read so far, between 0 and 1.
 Progress = Callable[[float], None]
 
@@ -302,7 +304,7 @@ class CsvFiles(_Files):
 
 def _open_parquet(file: Path) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(file, pre_buffer=False)
+        return pq.ParquetFile(file, **_FRUGAL)
     except Exception:  # its message may quote the file
         broken = DataError(f"cannot read {file}: it is damaged, or no Parquet file")
     raise broken
