@@ -395,6 +395,23 @@ def test_disks_that_cannot_reserve_room(many_blocks, tmp_path, monkeypatch):
     assert is_left(tmp_path) == []
 
 
+def test_scratch_is_used_again_when_nobody_has_it(many_blocks, tmp_path):
+    scratch = stored.Scratch(tmp_path)
+    first, second = scratch((2, 8), np.int32), scratch((16,), np.int32)
+    assert not np.shares_memory(first, second)
+    first[:], place = 5, first.ctypes.data
+    row = first[1]
+    del first
+    third = scratch((16,), np.float32)
+    third[:] = 0
+    assert row.tolist() == [5] * 8
+    del row
+    fourth = scratch((4, 4), np.int32)
+    assert fourth.ctypes.data == place
+    assert not np.shares_memory(fourth, second)
+    assert not np.shares_memory(fourth, third)
+
+
 @pytest.mark.parametrize("place", ["nowhere", "file"])
 def test_no_place_for_blocks(place, tmp_path):
     (tmp_path / "file").touch()

@@ -101,23 +101,39 @@ class StoredBlocks(LocalBlocks):
 
 
 class Scratch:
-    """Arrays in mapped files without a name, in a directory."""
+    """Arrays in mapped files without a name, in a directory.
+
+    A file whose array nobody has any more is used again for the next array of its size: its pages
+    are mapped already, and mapping new ones for the cells of every level would take a fifth of a
+    fit.
+    """
 
     #: An array of fewer bytes is not worth a file.
     smallest = 2**16
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._free: dict[int, list[mmap.mmap]] = {}
 
     def __call__(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """Return an array of this shape."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if size < self.smallest:
             return np.empty(shape, dtype)
+        free = self._free.setdefault(size, [])
+        try:
+            mapped = free.pop()
+        except IndexError:
+            mapped = self._mapped(size)
+        array = np.frombuffer(mapped, dtype)
+        finalize(array, free.append, mapped).atexit = False
+        return array.reshape(shape)  # which has the array, as long as anybody has it
+
+    def _mapped(self, size: int) -> mmap.mmap:
         try:
             with tempfile.TemporaryFile(dir=self._directory) as file:
                 _allocate(file.fileno(), size)
-                return np.frombuffer(mmap.mmap(file.fileno(), size), dtype).reshape(shape)
+                return mmap.mmap(file.fileno(), size)
         except OSError as error:
             why = "there is too little disk space" if _is_full(error) else "no file can be made"
         raise EngineError(
