@@ -79,9 +79,10 @@ def spark_engine(
     context = _context(frame)
     _check_secure(context, insecure=insecure)
     _check_versions(context)
-    frame = frame.select(*[_quoted(name) for name in (*schema.names, schema.target)])
-    columns = Columns.of(_empty(frame), schema)
+    names = [*schema.names, schema.target]
+    columns = Columns.of(_empty(frame, names), schema)
     check_types(columns, columns.target(schema), schema)
+    frame = frame.select(*map(_quoted, names))
     blocks = SparkBlocks(schema, frame, folder, gathers=gather)
     blocks.fill()
     return BlockEngine(blocks)
@@ -360,11 +361,13 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _empty(frame: Any) -> Any:
-    """Return a table of no rows with a dataframe's columns and types."""
+def _empty(frame: Any, names: Sequence[str]) -> Any:
+    """Return a table of no rows with those columns that a dataframe has, by their types."""
     from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
 
-    return to_arrow_schema(frame.schema).empty_table()
+    kept = [column for column in frame.schema.fields if column.name in names]
+    return to_arrow_schema(StructType(kept)).empty_table()
 
 
 def _give_up(context: Any, engine: str, place: tuple[str | None, str]) -> None:
