@@ -198,12 +198,11 @@ class SparkBlocks(ClusterBlocks):
     ) -> None:
         del messages, todo
         told = names[0] if names else set()  # all messages have the same steps
-        before = self._known_to("")
         for reply in replies:
             for process in reply.unaware:
                 self._told.pop(process, None)
             if reply.covered:
-                self._told.setdefault(reply.worker, set(before)).update(told)
+                self._told.setdefault(reply.worker, set()).update(told)
                 self._told_at[reply.worker] = self._asked
         for process in list(self._told):
             self._told[process].difference_update(forget)
