@@ -47,7 +47,7 @@ from privet.schema import Schema
 
 #: This process, which Spark may use again.
 _PROCESS = uuid4().hex
-#: For so many questions it is remembered what a process was told that answers no more.
+#: Questions for which it is remembered what a process was told that answers no more.
 _REMEMBERED = 8
 
 
@@ -341,10 +341,10 @@ def _check_versions(context: Any) -> None:
     # A function within a function goes to executors as code: they need nothing to run it.
     def version(_: Any) -> list[str | None]:
         try:
-            import privet
+            from privet import __version__ as here
         except ImportError:
             return [None]
-        return [privet.__version__]
+        return [here]
 
     count = context.defaultParallelism
     for found in context.parallelize(range(count), count).mapPartitions(version).collect():
