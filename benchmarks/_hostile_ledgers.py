@@ -237,7 +237,7 @@ def verdict_on(path: Path) -> str:
     An error of any other kind than a ledger's passes through, and so does a ledger that shows less
     than nothing spent, or more than there is.
     """
-    from privet.cli._show import say_draws
+    from privet.cli._show import say_withdrawals
 
     store = LedgerStore(path)
     try:
@@ -247,7 +247,7 @@ def verdict_on(path: Path) -> str:
         assert all(0 <= draw.counted <= draw.reserved for draw in draws)
         assert all(isinstance(name, str) for name in store.columns)
         with redirect_stdout(io.StringIO()):
-            say_draws(draws, store.budget)
+            say_withdrawals(draws, store.budget)
         before = store.spent
         reservation = store.reserve(Budget(Fraction(1, 1000)), "more", columns=COLUMNS)
         assert store.spent > before

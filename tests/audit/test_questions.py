@@ -23,11 +23,13 @@ from privet.privacy import (
     WholeTree,
 )
 from privet.privacy.mechanisms import round_up
-from privet.tables import PrivateCells, PrivateTable
+from privet.tables import Cells, PrivateCells, PrivateTable
 
 CASES = {case.options: case for case in of_questions(1.0)}
 #: What costs nothing, and what no budget covers: a study asks it, and its model is marked.
-FREE = {"take", "split", "partition", "root", "parts", "start_scores", "mark_leak", "session"}
+FREE = {"take", "split", "partition", "root", "parts", "start_scores", "mark_leak", "session"} | {
+    "close"
+}
 LEAKING = {"leaking_means", "leaking_quantiles"}
 
 
@@ -37,7 +39,8 @@ LEAKING = {"leaking_means", "leaking_quantiles"}
 def questions():
     return {
         name
-        for kind in (PrivateCells, PrivateTable)
+        for kind in (*PrivateCells.__mro__, PrivateTable)
+        if kind.__module__.startswith("privet.tables") and kind is not Cells
         for name, method in vars(kind).items()
         if inspect.isfunction(method) and not name.startswith("_")
     } - (FREE | LEAKING)
@@ -58,7 +61,7 @@ def test_every_question_that_is_charged_has_a_case(monkeypatch):
         monkeypatch.setattr(kind, name, ask)
 
     for name in questions():
-        note(PrivateCells if name in vars(PrivateCells) else PrivateTable, name)
+        note(PrivateCells if hasattr(PrivateCells, name) else PrivateTable, name)
     for case in [*of_questions(), *of_estimators()]:
         schema = case.estimator.schema
         if isinstance(case.estimator, SharedProbe):

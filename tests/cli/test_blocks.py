@@ -198,7 +198,8 @@ def test_progress_says_parts_and_no_numbers_of_rows(folder, call_privet, monkeyp
     assert all(text.endswith("%") for text in read)
 
 
-def test_a_command_that_is_told_to_end_leaves_nothing(folder):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_told_to_end_leaves_nothing(number, folder):
     program = (
         "import time, privet.cli\n"
         "from privet.estimators import DiffPID3Classifier as kind\n"
@@ -212,6 +213,6 @@ def test_a_command_that_is_told_to_end_leaves_nothing(folder):
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"learning\n"
         assert len(left(folder)) == 1
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 128 + signal.SIGTERM
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
     assert left(folder) == []

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 #: A name of a document, in prose, code or a link; not one that a program is told to write.
 NAME = re.compile(r"[\w./*-]*\w\.md\b")
 #: Documents of the design that were never in the repository; ours of these names are elsewhere.
-ABSENT = {"utility.md", "privacy.md", "units.md", "engines.md", "style.md", "utility2.md"}
+ABSENT = {"utility.md", "privacy.md", "units.md", "style.md", "utility2.md"}
 CODE = [p for room in ("src", "tests") for p in sorted((ROOT / room).rglob("*.py"))]
 BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
 PAGES = sorted(p for room in ("docs", "benchmarks") for p in (ROOT / room).rglob("*.md"))

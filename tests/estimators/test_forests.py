@@ -37,7 +37,7 @@ from privet.privacy import Coins, SeededNoise
 from privet.robustness.promises import NoGuarantee, promise_of
 from privet.robustness.votes import forest_votes, safe_rows
 from privet.tables import Split, View
-from privet.tables import cells as wall
+from privet.tables import private as wall
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is fixed")
 MANY = [f"c{k}" for k in range(41)]

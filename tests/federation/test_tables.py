@@ -1316,9 +1316,10 @@ def test_cuts_of_another_kind_are_refused_whatever_the_rows(odd):
 
 
 def test_a_number_has_no_more_cuts_than_codes():
+    """Cuts differ and lie on the grid, which has one point for every code but two."""
     schema = Schema({"x": Numeric(0, 1)}, target="y", classes=[0, 1])
     assert len(schema.features["x"].grid) <= 65_534
-    with pytest.raises(ValueError, match="point of its feature's grid"):
+    with pytest.raises(ValueError, match="a cut is a point of its feature's grid"):
         View(schema, (tuple(np.linspace(0.1, 0.9, 65_535).tolist()),))
 
 

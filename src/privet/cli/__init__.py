@@ -10,13 +10,14 @@ Exit codes:
   why, and where it is.
 * 5: where the rows are, questions cannot be answered any more: a disk is full, a cluster is lost.
   The message says so; nothing is published, and what the fit's ledger reserved stays reserved.
-* 130: interrupted. 143: ended by the system.
+* 130: interrupted; 129 or 143: told to end.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -113,20 +114,22 @@ def main() -> None:
 
 @contextmanager
 def _removing_files() -> Iterator[None]:
-    """Let a request to end (SIGTERM) end the command in order, so that no blocks of rows stay."""
+    """Let a request to end (SIGTERM, SIGHUP) end the command in order, so that no blocks stay."""
 
     def end(number: int, _: object) -> None:
         sys.exit(128 + number)
 
-    try:
-        before = signal.signal(signal.SIGTERM, end)
-    except ValueError:  # not the main thread
-        yield
-        return
+    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    changed = [number for number in known if signal.getsignal(number) == signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():
+        changed = []  # only the main thread may
+    for number in changed:
+        signal.signal(number, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number in changed:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _explain(error: Any) -> int:

@@ -399,10 +399,10 @@ def _check_versions(client: Any) -> None:
     # A function within a function goes to workers as code: they need nothing to run it.
     def version() -> str | None:
         try:
-            import privet
+            from privet import __version__ as here
         except ImportError:
             return None
-        return privet.__version__
+        return here
 
     for found in client.run(version, on_error="return").values():
         if not isinstance(found, str):

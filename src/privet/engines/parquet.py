@@ -20,7 +20,7 @@ from privet.errors import DataError
 from privet.reading import Columns, ParquetFiles, check_types, data_files
 from privet.schema import Schema
 
-#: Rows of a piece: groups of rows are joined until there are so many.
+#: Rows of a piece: groups of rows are joined until it has this many.
 PIECE_ROWS = 2**18
 #: Rows that are read at a time.
 _BATCH_ROWS = 2**16

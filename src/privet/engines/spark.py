@@ -47,7 +47,7 @@ from privet.schema import Schema
 
 #: This process, which Spark may use again.
 _PROCESS = uuid4().hex
-#: For so many questions it is remembered what a process was told that answers no more.
+#: Questions for which it is remembered what a process was told that answers no more.
 _REMEMBERED = 8
 
 
@@ -79,9 +79,10 @@ def spark_engine(
     context = _context(frame)
     _check_secure(context, insecure=insecure)
     _check_versions(context)
-    frame = frame.select(*[_quoted(name) for name in (*schema.names, schema.target)])
-    columns = Columns.of(_empty(frame), schema)
+    names = [*schema.names, schema.target]
+    columns = Columns.of(_empty(frame, names), schema)
     check_types(columns, columns.target(schema), schema)
+    frame = frame.select(*map(_quoted, names))
     blocks = SparkBlocks(schema, frame, folder, gathers=gather)
     blocks.fill()
     return BlockEngine(blocks)
@@ -197,12 +198,11 @@ class SparkBlocks(ClusterBlocks):
     ) -> None:
         del messages, todo
         told = names[0] if names else set()  # all messages have the same steps
-        before = self._known_to("")
         for reply in replies:
             for process in reply.unaware:
                 self._told.pop(process, None)
             if reply.covered:
-                self._told.setdefault(reply.worker, set(before)).update(told)
+                self._told.setdefault(reply.worker, set()).update(told)
                 self._told_at[reply.worker] = self._asked
         for process in list(self._told):
             self._told[process].difference_update(forget)
@@ -341,10 +341,10 @@ def _check_versions(context: Any) -> None:
     # A function within a function goes to executors as code: they need nothing to run it.
     def version(_: Any) -> list[str | None]:
         try:
-            import privet
+            from privet import __version__ as here
         except ImportError:
             return [None]
-        return [privet.__version__]
+        return [here]
 
     count = context.defaultParallelism
     for found in context.parallelize(range(count), count).mapPartitions(version).collect():
@@ -360,11 +360,13 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _empty(frame: Any) -> Any:
-    """Return a table of no rows with a dataframe's columns and types."""
+def _empty(frame: Any, names: Sequence[str]) -> Any:
+    """Return a table of no rows with those columns that a dataframe has, by their types."""
     from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
 
-    return to_arrow_schema(frame.schema).empty_table()
+    kept = [column for column in frame.schema.fields if column.name in names]
+    return to_arrow_schema(StructType(kept)).empty_table()
 
 
 def _give_up(context: Any, engine: str, place: tuple[str | None, str]) -> None:

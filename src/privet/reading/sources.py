@@ -24,8 +24,8 @@ from privet.reading.streams import Stream, stream_of
 from privet.schema import Schema
 from privet.visible import quoted
 
-#: Bytes of a column that are read from a Parquet file at a time.
-_BUFFER = 2**18
+#: Columns of Parquet files are read little by little, not a whole group of rows at once.
+_FRUGAL: dict[str, Any] = {"pre_buffer": False, "buffer_size": 2**18}
 #: Is called with the part of the rows that was read so far, between 0 and 1.
 Progress = Callable[[float], None]
 
@@ -304,8 +304,7 @@ class CsvFiles(_Files):
 
 def _open_parquet(file: Path) -> pq.ParquetFile:
     try:
-        # A group of rows can be as large as the file: it is read piece by piece.
-        return pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)
+        return pq.ParquetFile(file, **_FRUGAL)
     except Exception:  # its message may quote the file
         broken = DataError(f"cannot read {file}: it is damaged, or no Parquet file")
     raise broken

@@ -115,12 +115,7 @@ class CellsOfTable(Cells):
         return type(self)(self._table, self._ledger_cells.take(positions), self._place, handle)
 
     def split(self, splits: Sequence[Split]) -> Self:
-        """Return the children of all cells, those of the first cell first. Free.
-
-        Parameters
-        ----------
-        splits : sequence of Split, one per cell
-        """
+        """Return the children of all cells, those of the first cell first. Free."""
         if not splits or len(splits) != len(self):
             raise ValueError("give one split for every cell")
         view = behind_cells[self].view

@@ -352,13 +352,6 @@ class PrivateTable(Table):
         What is charged there is charged here, too, before anything is computed: fits add up. A pure
         budget on a table with one of zCDP costs at most ``epsilon^2 / 2`` of it. Raises, before
         anything is spent, if there is less left than that.
-
-        Parameters
-        ----------
-        budget : Budget
-            What the fit may spend.
-        asks : iterable of str, optional
-            Questions that will surely be asked.
         """
         for question in asks:
             if not self.can(question):
@@ -378,18 +371,7 @@ class PrivateTable(Table):
         return PrivateCells(self, self.ledger.root, Place(), behind_table[self].engine.root(view))
 
     def parts(self, count: int, key: int, view: View | None = None) -> PrivateCells:
-        """Return the table as disjoint parts; a hash of each record says which is its own. Free.
-
-        Parameters
-        ----------
-        count : int
-            How many parts; some may be empty.
-        key : int
-            Decides the hash, from 0 up to 2^64; public, chosen without looking at the table.
-            Equal records share a part.
-        view : View, optional
-            As for :meth:`root`.
-        """
+        """Return the table as disjoint parts; a hash of each record says which is its own. Free."""
         if not 1 <= count < 2**24 or not 0 <= key < 2**64:
             raise ValueError("a table has 1 to 2^24 parts, by a key from 0 to 2^64")
         view = self._view(view)
@@ -565,24 +547,6 @@ class PrivateCells(SelectingCells):
     ) -> list[Subtree]:
         """Return one small tree with its labels per cell, drawn at once.
 
-        Parameters
-        ----------
-        depth : int
-            1, 2 or 3.
-        amount : amount, or one per cell
-            What it may cost: epsilon, or rho if the budget is one of zCDP.
-        upper : sequence of sequences of int, optional
-            For every cell the features that may be tested above the last level, by public facts;
-            all of them if not given.
-        merge : bool, default=True
-            Whether tests that divide a cell alike share their work: same law, less time, and a
-            running time that depends more on the data.
-        scores : Scores, optional
-            What is known of the records so far: each then weighs by how much its score is wrong,
-            between 0 and 1. The labels of a number's tree are "too high" and "too low".
-        reach : float
-            With scores: residuals of a number are cut at this distance.
-
         Privacy
         -------
         The exponential mechanism over all labelled trees of that depth on the (weight of the)
@@ -625,14 +589,6 @@ class PrivateCells(SelectingCells):
 
     def noisy_gradients(self, scores: Scores, amount: Amount, *, reach: float = 0.0) -> Gradients:
         """Return how the records of each cell pull at their scores, with noise.
-
-        Parameters
-        ----------
-        scores : Scores
-        amount : amount
-            What it may cost: epsilon, or rho if the budget is one of zCDP.
-        reach : float
-            Residuals of a number are cut at this distance.
 
         Privacy
         -------

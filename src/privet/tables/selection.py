@@ -1,7 +1,7 @@
 """Choices: one of several splits, features, labels or cuts for every cell, drawn privately.
 
 Each is charged before it is computed; exact losses come from the engine, and only what was drawn
-leaves the wall.
+leaves the wall. What may be asked, and with what, is in ``interface``; here is what it costs.
 """
 
 from __future__ import annotations
@@ -91,20 +91,6 @@ class SelectingCells(CellsOfTable):
     ) -> list[Split]:
         """Return one split per cell, good by a criterion.
 
-        Parameters
-        ----------
-        candidates : Candidates
-            Which splits each feature offers.
-        criterion : Criterion
-            How good a split is.
-        amount : amount, or one per cell
-            What it may cost: epsilon, or rho if the budget is one of zCDP.
-        allowed : bool array of shape (cells, features)
-            Which features each cell may use, by public facts; at least one per cell.
-        flip : bool, default=True
-            Whether to use permute-and-flip where it is better: pure budgets, and candidates of
-            equal measure.
-
         Privacy
         -------
         One of all candidates of all allowed features per cell, by permute-and-flip or the
@@ -157,16 +143,6 @@ class SelectingCells(CellsOfTable):
     ) -> list[str]:
         """Return for every cell the name of a feature that tells the classes apart.
 
-        Parameters
-        ----------
-        amount : amount
-            What it may cost: epsilon, or rho if the budget is one of zCDP.
-        among : sequence of str, optional
-            The features to choose from; all if not given.
-        criterion : Criterion, optional
-            How good it is to divide a cell by a feature's codes; :class:`~privet.criteria.Max` if
-            not given.
-
         Privacy
         -------
         :meth:`choose_splits` with one candidate per feature; costs the amount.
@@ -187,17 +163,6 @@ class SelectingCells(CellsOfTable):
         flip: bool,
     ) -> list[int]:
         """Return which of its axes each cell should be halved along, by their positions.
-
-        Parameters
-        ----------
-        axes : sequence of sequences of Axis
-            The axes of every cell, by public facts.
-        criterion : Criterion
-            How bad two halves are. Axes with lists of subsets are halved by their order, too.
-        amount : amount
-            What it may cost: epsilon, or rho if the budget is one of zCDP.
-        flip : bool
-            Whether to use permute-and-flip; pure budgets only.
 
         Privacy
         -------
@@ -223,13 +188,6 @@ class SelectingCells(CellsOfTable):
 
     def choose_halves(self, axes: Sequence[Axis], amount: Amount) -> list[Split]:
         """Return for every cell a split that divides its records about equally.
-
-        Parameters
-        ----------
-        axes : sequence of Axis, one per cell
-            Along which the cell is divided, by public facts.
-        amount : amount
-            What it may cost: epsilon, or rho if the budget is one of zCDP.
 
         Privacy
         -------
@@ -293,18 +251,6 @@ class SelectingCells(CellsOfTable):
         self, candidates: Candidates, criterion: Criterion, amount: Amount, *, how: str
     ) -> list[Split]:
         """Return one split per cell, good by a criterion; all candidates count alike.
-
-        Parameters
-        ----------
-        candidates : Candidates
-            Which splits each feature offers; their measures do not matter.
-        criterion : Criterion
-            How good a split is.
-        amount : amount
-            What it may cost: epsilon, or rho if the budget is one of zCDP.
-        how : {"flip", "exponential", "rnm"}
-            Permute-and-flip, the exponential mechanism or report noisy max; pure budgets only, but
-            for the exponential mechanism.
 
         Privacy
         -------
