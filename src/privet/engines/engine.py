@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 #: Most counts held at once (32-bit integers); more cells are asked in batches.
 MAX_COUNTS = 2**25
-#: So many rows may be more than 32 bits can count.
+#: From this many rows on, 32 bits may not be enough to count them.
 WIDE_FROM = 2**31
 
 
