@@ -69,10 +69,14 @@ class AuditError(PrivetError, ValueError):
 
 
 class EngineError(PrivetError):
-    """Where the rows are, questions cannot be answered: a cluster fails, is open, or unlike us.
+    """Where the rows are, questions cannot be answered any more.
 
     What a question costs stays charged, and nothing is released for it.
     """
+
+
+class EngineUnusableError(EngineError):
+    """An engine cannot be used as it is. Nothing was asked of the rows, and nothing was spent."""
 
 
 class FederationError(PrivetError):

@@ -41,7 +41,7 @@ from privet.cli import (
     show,
 )
 from privet.cli._terminal import say, use_any_encoding
-from privet.errors import EngineError, PrivetError
+from privet.errors import EngineError, EngineUnusableError, PrivetError
 
 #: What is raised for wrong arguments. Typer brings its own, or takes that of click.
 _UsageError: Any = typer.BadParameter.__base__
@@ -94,7 +94,7 @@ def main() -> None:
             code = app(standalone_mode=False)
     except EngineError as error:
         _fail(str(error))
-        code = 5
+        code = 2 if isinstance(error, EngineUnusableError) else 5
     except PrivetError as error:
         _fail(str(error))
         code = 2

@@ -37,7 +37,7 @@ from privet.engines._workers import (
 from privet.engines.encoding import parts_of, workers
 from privet.engines.engine import BlockEngine
 from privet.engines.parquet import list_pieces
-from privet.errors import DataError, EngineError
+from privet.errors import DataError, EngineUnusableError
 from privet.reading import Columns, check_types
 from privet.schema import Schema
 
@@ -317,7 +317,7 @@ def _distributed() -> Any:
         pass
     else:
         return distributed
-    raise EngineError("this needs Dask: pip install privet[dask]")
+    raise EngineUnusableError("this needs Dask: pip install privet[dask]")
 
 
 def _local(opened: contextlib.ExitStack) -> Any:
@@ -330,7 +330,7 @@ def _local(opened: contextlib.ExitStack) -> Any:
 
     distributed = _distributed()
     if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise EngineError(
+        raise EngineUnusableError(
             'workers import the main module: put what it does under `if __name__ == "__main__":`'
         )
     with dask.config.set({"distributed.nanny.pre-spawn-environ": ALLOCATOR}):
@@ -356,7 +356,7 @@ def _connected(address: str, security: Any, opened: contextlib.ExitStack, *, ins
         return opened.enter_context(distributed.Client(address, security=security))
     except Exception as error:
         failed = type(error).__name__
-    raise EngineError(f"cannot connect to the scheduler {address} ({failed})")
+    raise EngineUnusableError(f"cannot connect to the scheduler {address} ({failed})")
 
 
 def _check_address(address: str, *, insecure: bool) -> None:
@@ -364,10 +364,10 @@ def _check_address(address: str, *, insecure: bool) -> None:
     parts = urlsplit(address if "://" in address else f"tcp://{address}")
     if insecure or parts.scheme in ("tls", "inproc", "wss") or _is_loopback(parts.hostname or ""):
         return
-    raise EngineError(
+    raise EngineUnusableError(
         f"{address} is open: whoever can reach it can run code on the cluster, and rows pass over "
-        "the network as they are. Use a tls:// address with security=Security(...), or say "
-        "insecure=True if the network itself is locked"
+        "the network as they are. Use a tls:// address with security=Security(...) (dask+tls:// on "
+        "the command line), or say insecure=True (--insecure) if the network itself is locked"
     )
 
 
@@ -382,7 +382,7 @@ def _is_loopback(host: str) -> bool:
 
 def _check_client(client: Any, *, insecure: bool) -> None:
     if not isinstance(client, _distributed().Client) or client.asynchronous:
-        raise EngineError("client must be a distributed.Client that is not asynchronous")
+        raise EngineUnusableError("client must be a distributed.Client that is not asynchronous")
     info = client.scheduler_info(n_workers=-1)
     for address in (client.scheduler.address, info["address"], *info["workers"]):
         _check_address(address, insecure=insecure)
@@ -390,7 +390,9 @@ def _check_client(client: Any, *, insecure: bool) -> None:
         with contextlib.suppress(TimeoutError):
             client.wait_for_workers(1, timeout=_PATIENCE)
     if not client.nthreads():
-        raise EngineError("the cluster has no workers; nothing was asked and nothing was spent")
+        raise EngineUnusableError(
+            "the cluster has no workers; nothing was asked and nothing was spent"
+        )
 
 
 def _check_versions(client: Any) -> None:
@@ -406,11 +408,11 @@ def _check_versions(client: Any) -> None:
 
     for found in client.run(version, on_error="return").values():
         if not isinstance(found, str):
-            raise EngineError(
+            raise EngineUnusableError(
                 f"a worker lacks privet: install version {__version__} wherever workers run"
             )
         if found != __version__:
-            raise EngineError(other_version(found, __version__))
+            raise EngineUnusableError(other_version(found, __version__))
 
 
 def _give_up(engine: str, client: Any, closing: contextlib.ExitStack) -> None:

@@ -41,7 +41,7 @@ from privet.engines._workers import (
 from privet.engines.blocks import Block
 from privet.engines.encoding import Encoder, parts_of
 from privet.engines.engine import BlockEngine
-from privet.errors import EngineError, PrivetError
+from privet.errors import EngineError, EngineUnusableError, PrivetError
 from privet.reading import Columns, check_types
 from privet.schema import Schema
 
@@ -313,12 +313,14 @@ def _context(frame: Any) -> Any:
         pass
     else:
         if not isinstance(frame, DataFrame):
-            raise EngineError("give a dataframe of pyspark.sql")
+            raise EngineUnusableError("give a dataframe of pyspark.sql")
         context = getattr(frame.sparkSession, "_sc", None)
         if context is None:
-            raise EngineError("Spark Connect is not supported: use a session with a SparkContext")
+            raise EngineUnusableError(
+                "Spark Connect is not supported: use a session with a SparkContext"
+            )
         return context
-    raise EngineError("this needs Spark, and Java 17 or newer: pip install privet[spark]")
+    raise EngineUnusableError("this needs Spark, and Java 17 or newer: pip install privet[spark]")
 
 
 def _check_secure(context: Any, *, insecure: bool) -> None:
@@ -329,7 +331,7 @@ def _check_secure(context: Any, *, insecure: bool) -> None:
         return
     for name in asked:
         if conf.get(name, "false").lower() != "true":
-            raise EngineError(
+            raise EngineUnusableError(
                 f"the cluster {context.master} is open: rows pass over the network as they are. "
                 f"Set {name} to true, or say insecure=True if the network itself is locked"
             )
@@ -349,11 +351,11 @@ def _check_versions(context: Any) -> None:
     count = context.defaultParallelism
     for found in context.parallelize(range(count), count).mapPartitions(version).collect():
         if found is None:
-            raise EngineError(
+            raise EngineUnusableError(
                 f"an executor lacks privet: install version {__version__} wherever executors run"
             )
         if found != __version__:
-            raise EngineError(other_version(found, __version__))
+            raise EngineUnusableError(other_version(found, __version__))
 
 
 def _quoted(name: str) -> str:
