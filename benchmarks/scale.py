@@ -68,7 +68,7 @@ LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 GREEDY = ("DiffPID3", "TopDown", "DiPriMe")
 SMALL = (*GREEDY, "tree, depth 3", "boosting, 3 rounds")
-LARGE = ("DiffPID3", "TopDown", "tree", "boosting, 5 rounds")
+LARGE = ("DiffPID3", "TopDown", "tree, depth 3", "tree", "boosting, 5 rounds")
 STREAMS = ("Parquet files", "DuckDB", "polars", "pyarrow dataset", "batches")
 CLUSTERS = {"Dask": "privet.engines.dask", "Spark": "privet.engines.spark"}
 #: The learner of part e.
@@ -581,7 +581,7 @@ def plan_f(engines: list[str]) -> Iterator[list[Task]]:
         learners = (*SMALL[:-1], "boosting, 5 rounds") if rows == 10**6 else GREEDY
         for learner in learners:
             yield [{"what": "questions", "engine": "memory", "learner": learner, "rows": rows}]
-    for learner in ("tree, depth 3",):
+    for learner in ("tree, depth 3", "boosting, 5 rounds"):
         yield [{"what": "questions", "engine": "sums", "learner": learner, "rows": 10**6}]
 
 
@@ -756,8 +756,9 @@ Wanted: at most 1.2 times the CPU time. Every repeat has a fresh engine, so that
 pages are mapped within the time.
 """
 B_TOLD = """
-Wanted: 2 million rows per CPU second, and 400 MB of anonymous memory whatever the number of rows.
-Libraries and compiled loops take what is said to be there at the start.
+Wanted of Parquet files: 2 million rows per CPU second, and at most 400 MB of anonymous memory
+whatever the number of rows. Other readers read ahead as they like. Libraries and compiled loops
+take what is said to be there at the start.
 """
 C_TOLD = """
 Wanted: within 8 GB of memory at 1e8 rows. The blocks were encoded before (part b).
@@ -775,8 +776,8 @@ fits a dataframe.
 """
 F_TOLD = """
 Bytes for one worker: questions with the steps of their cells (each told once), and answers. Sums
-are of the same size whatever the number of rows; records (`TreeRows`) are not. "by sums": the same
-fit where records may not be brought to the driver.
+grow with the number of cells, and only through it with rows; records (`TreeRows`) are brought to
+the driver. "by sums": the same fit where they may not be.
 """
 G_TOLD = """
 Computed, not measured: CPU seconds per row of the largest table of parts c and a, the questions of
@@ -826,14 +827,15 @@ def report_b(results: Results) -> list[str]:
     lines = []
     for line in results.of("b", "encode"):
         speed = line["rows"] / line["cpu_s"] / 1e6
+        ours = line["engine"] == STREAMS[0]
         lines.append(
             [
                 line["engine"],
                 short(line["rows"]),
                 seconds(line["cpu_s"]),
                 seconds(line["wall_s"]),
-                f"{speed:.2f}" + ("" if speed >= 2 else " (missed)"),
-                f"{line['anon_mb']:.0f}" + ("" if line["anon_mb"] <= 400 else " (missed)"),
+                f"{speed:.2f}" + (" (missed)" if ours and speed < 2 else ""),
+                f"{line['anon_mb']:.0f}" + (" (missed)" if ours and line["anon_mb"] > 400 else ""),
                 f"{line['start_mb']:.0f}",
                 f"{line['rss_mb']:.0f}",
                 f"{json.loads(line['facts'])['bytes'] / line['rows']:.1f}",
@@ -1001,10 +1003,9 @@ def report_g(results: Results) -> list[str]:
     latest = {(line["learner"], line["engine"]): line for line in results.of("f", "questions")}
     for (learner, engine), line in latest.items():
         asked = Asked(line)
-        base = learner.replace(", depth 3", "") if engine == "sums" else learner
         measured = [
             *results.of("a", "fit", engine="stored", learner=learner),
-            *results.of("c", "fit", engine="stored", learner=base),
+            *results.of("c", "fit", engine="stored", learner=learner),
         ]
         if not measured or (engine != "sums" and asked.records):
             continue  # whole trees of so many rows are drawn by sums
