@@ -1087,6 +1087,7 @@ def main() -> None:
     parser.add_argument("--rows", type=float, default=1e8, help="leave out what has more rows")
     parser.add_argument("--engines", nargs="*", choices=list(CLUSTERS), default=list(CLUSTERS),
                         help="clusters, if they are installed")  # fmt: skip
+    parser.add_argument("--learners", nargs="+", help="leave out what is of other learners")
     parser.add_argument("--again", action="store_true", help="measure again what the CSV has")
     parser.add_argument("--data", type=Path, help="folder of the Parquet files, kept (to 10 GB)")
     parser.add_argument("--out", type=Path, default=HERE / "results")
@@ -1109,6 +1110,9 @@ def main() -> None:
         for part in options.parts:
             for tasks in plan(part, int(options.rows), engines):
                 if not options.again and all(key_of(task) in lines for task in tasks):
+                    continue
+                learners = {task["learner"] for task in tasks} - {"", None}
+                if options.learners and not learners <= set(options.learners):
                     continue
                 for task in tasks:
                     line = runner.run(task)
