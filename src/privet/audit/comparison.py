@@ -67,6 +67,17 @@ class Comparison:
             )
         )
 
+    def epsilon_at(self, delta: float) -> float:
+        """Return the least epsilon at which the delta is within a given one, to 1e-9."""
+        low, high = 0.0, self.epsilon
+        if self.delta(low) <= delta:
+            return low
+        high = min(high, 700.0)  # exp(700) is a double
+        while high - low > 1e-9:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        return high
+
     @property
     def rho(self) -> float:
         """The largest Renyi divergence of an order in :data:`ORDERS`, divided by the order."""

@@ -28,7 +28,7 @@ from privet.audit.laws import alone
 from privet.audit.outputs import released_by
 from privet.audit.sources import Unanswered, law_of, run
 from privet.errors import AuditError
-from privet.model import PrivacyCard
+from privet.model import EITHER, PrivacyCard
 from privet.privacy import Noise
 from privet.schema import Categorical, Numeric, Schema
 
@@ -65,7 +65,8 @@ class Verdict:
     claimed : PrivacyCard
         The dearest card of all fits: what the ledger says.
     found : float
-        The largest log ratio of all outputs of all neighbouring tables; for zCDP the largest rho.
+        The largest log ratio of all outputs of all neighbouring tables; for zCDP the largest rho;
+        where answers decide between the two, the least epsilon that goes with the claimed delta.
     delta : float
         For zCDP: the largest delta at the claimed epsilon.
     worst : pair of tables
@@ -93,13 +94,15 @@ class Verdict:
     @property
     def claim(self) -> float:
         """What ``found`` must not exceed: epsilon, or rho for zCDP."""
+        if self.claimed.accountant == EITHER:
+            return self.claimed.requested_epsilon
         return self.claimed.rho if self.claimed.accountant == "zCDP" else self.claimed.epsilon
 
     @property
     def holds(self) -> bool:
         """Whether everything that was found is within the claim, and nothing strange was seen."""
         slack = TOLERANCE
-        if self.claimed.accountant == "zCDP":
+        if self.claimed.accountant != "pure":
             slack += GAUSSIAN_TOLERANCE * self.claim
             if self.delta > self.claimed.delta * (1 + GAUSSIAN_TOLERANCE):
                 return False
@@ -203,10 +206,16 @@ def _look(estimator: Any, pair: tuple[Table, Table], options: dict[str, Any]) ->
             found = follow(fit, *pair, **limits)
     card = fit.claimed
     zcdp = card.accountant == "zCDP"
+    if card.accountant == EITHER:
+        if found.path_rho is not None:
+            raise AuditError("paths do not tell a delta: follow all outcomes (paths=None)")
+        loss = found.epsilon_at(card.delta)
+    else:
+        loss = found.rho if zcdp else found.epsilon
     return _Found(
         pair=pair,
         card=card,
-        found=found.rho if zcdp else found.epsilon,
+        found=loss,
         delta=found.delta(card.epsilon) if zcdp and found.path_rho is None else 0.0,
         remarks=found.remarks,
         outputs=len(found.outputs),

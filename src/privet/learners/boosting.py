@@ -21,7 +21,13 @@ from privet.ensemble import Ensemble
 from privet.learners import regression_trees, whole_trees
 from privet.learners._assembly import leaf_cells, score_tree, without_dead_ends
 from privet.learners._views import QUANTILE_LEVELS, grid_of, make_view, most_tests, n_numeric
-from privet.learners.budgets import less, start_of_classes, start_of_number
+from privet.learners.budgets import (
+    count_in_epsilon,
+    less,
+    rest_in_epsilon,
+    start_of_classes,
+    start_of_number,
+)
 from privet.learners.whole_trees import TreeBlock, affordable, spread_out
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
@@ -58,30 +64,38 @@ def learn_classes(
     max_depth: int | None,
     labels_only: bool,
     merge: bool,
-    single: bool | None = None,
+    single: bool = False,
 ) -> Tree | Ensemble:
     """Learn classes for at most an amount: boosted trees, or one tree.
 
-    ``single`` says which; None leaves it to the noisy class counts of the start.
+    ``single`` says that it is one tree. Otherwise the number of rows decides, declared or bought:
+    with a budget that can be spent in either way a count for pure epsilon, so that a single tree
+    has the rest of epsilon; else the noisy class counts of the start.
     """
-    budget = table.ledger.budget
+    budget, classes = table.ledger.budget, len(table.schema.classes or ())
     share = Fraction(0) if labels_only else PROBABILITY_SHARE
-    one = partial(
-        whole_trees.learn, table, max_depth=max_depth, probability_share=share, merge=merge
-    )
+    one = partial(whole_trees.learn, max_depth=max_depth, probability_share=share, merge=merge)
     if single:
-        return one(amount=amount, n_rows=n_rows)
+        return one(table, amount=amount, n_rows=n_rows)
     whole = amount
+    if budget.either and n_rows is None:
+        n_rows, amount = count_in_epsilon(table, amount)
+        if tree_in_epsilon_is_better(n_rows, budget, classes=classes, labels_only=labels_only):
+            rest = rest_in_epsilon(table)
+            return one(rest, amount=rest.ledger.budget.limit, n_rows=n_rows)
+    better = partial(
+        single_tree_is_better,
+        budget=budget,
+        amount=whole,
+        classes=classes,
+        labels_only=labels_only,
+    )
+    if n_rows is not None and n_rounds is None and better(n_rows):
+        return one(table, amount=amount, n_rows=n_rows)
     start, amount, counted = start_of_classes(table, amount)
     rows = n_rows or counted
-    if (
-        single is None
-        and n_rounds is None
-        and single_tree_is_better(
-            rows, budget, whole, classes=len(table.schema.classes or ()), labels_only=labels_only
-        )
-    ):
-        return one(amount=amount, n_rows=rows)
+    if n_rounds is None and better(rows):
+        return one(table, amount=amount, n_rows=rows)
     plan = make_plan(table.schema, rows, amount, budget, n_rounds, max_depth)
     view = make_view(table, plan.grid, plan.quantiles)
     cells, scores = table.root(view), table.start_scores(start)
@@ -104,11 +118,10 @@ def learn_number(
     n_rounds: int | None,
     max_depth: int | None,
     merge: bool,
-    single: bool | None = None,
 ) -> Tree | Ensemble:
     """Learn a number for at most an amount: boosted trees, or one tree.
 
-    ``single`` says which; None leaves it to the noisy count of the start.
+    Which of them, the number of rows decides: declared, or the noisy count of the start.
     """
     schema, budget = table.schema, table.ledger.budget
     assert schema.bounds is not None
@@ -116,9 +129,8 @@ def learn_number(
     whole = amount
     (start,), amount, counted = bought = start_of_number(table, amount)
     rows = n_rows or counted
-    if single is None:
-        single = n_rounds is None and single_tree_is_better_for_numbers(rows, budget, whole)
-    if single:
+    automatic = n_rounds is None and max_depth is None
+    if automatic and single_tree_is_better_for_numbers(rows, budget, whole):
         return regression_trees.learn_from(bought, table, max_depth, n_rows, merge=merge)
     plan = make_plan(schema, rows, amount, budget, n_rounds, max_depth)
     view = make_view(table, plan.grid, plan.quantiles)
@@ -180,6 +192,22 @@ def single_tree_is_better(
     if budget.accountant == "pure":
         return mass < (50_000 if labels_only else 10_000)
     return mass < 800 * (classes - 1)
+
+
+def tree_in_epsilon_is_better(
+    rows: int, budget: Budget, *, classes: int, labels_only: bool
+) -> bool:
+    """Tell whether to spend epsilon and delta as pure epsilon, on one tree.
+
+    Which is cheaper in epsilon than in zCDP. For labels it is better than boosting with delta, too,
+    where it is better than boosting without.
+    """
+    assert budget.epsilon is not None
+    kinds = [budget, Budget(budget.epsilon)] if labels_only else [budget]
+    return any(
+        single_tree_is_better(rows, kind, kind.limit, classes=classes, labels_only=labels_only)
+        for kind in kinds
+    )
 
 
 def single_tree_is_better_for_numbers(rows: int, budget: Budget, amount: Amount) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privet.errors import BudgetError, PrivetError
-from privet.model import Model, PrivacyCard
+from privet.model import EITHER, Model, PrivacyCard
 from privet.privacy import (
     EXPONENTIAL_KINDS,
     Budget,
@@ -160,6 +160,8 @@ def _of_card(card: PrivacyCard, learner: str | None, *, same_plan: bool) -> Prom
             raise NoGuarantee("no guarantee can be given: the model's epsilon is infinite")
         rho = spent if same_plan else _rho_of_every_plan(card, learner, epsilon, spent)
         return Promise(epsilon, 0.0, min(rho * _UP, epsilon * epsilon / 2))
+    if math.isfinite(epsilon) and card.accountant == EITHER:
+        return Promise(epsilon, card.delta)  # other answers spend other amounts of rho
     if math.isfinite(epsilon) and card.delta:
         limit = float(Budget(epsilon, delta=card.delta).limit)
         return Promise(epsilon, card.delta, limit * _UP)
