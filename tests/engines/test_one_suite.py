@@ -276,19 +276,26 @@ class Walk:
         wide = bool(self.rng.integers(2))
         order = tuple(chosen.tolist())
         layout = TreeLayout(order, upper, numbers, first, labels, wide)
-        for of in ("singles", "pairs", int(self.rng.integers(upper))):
-            self.tree(question, pair, lambda cells, of=of: (layout, of))
+        of = layout.margins(3)
+        some = [of[k] for k in self.rng.integers(len(of), size=2)]
+        for margins in (of, tuple(dict.fromkeys(some))):
+            self.tree(question, pair, lambda cells, given=margins: (layout, given))
 
     def tree(self, question, pair, given):
         if not pair[1].size:
             return
         cell = int(self.rng.integers(pair[1].size))
-        self.same(
-            *(
-                getattr(engine, question)(cells, cell, *given(cells), scores, self.reach())
-                for engine, cells, scores in zip(self.engines, pair, self.weighted(), strict=True)
-            )
+        one, other = (
+            getattr(engine, question)(cells, cell, *given(cells), scores, self.reach())
+            for engine, cells, scores in zip(self.engines, pair, self.weighted(), strict=True)
         )
+        if isinstance(other, dict):
+            assert list(one) == list(other)
+            one, other = (list(found.values()) for found in (one, other))
+        else:
+            one, other = [one], [other]
+        for mine, expected in zip(one, other, strict=True):
+            self.same(mine, expected)
 
 
 #: All that an engine can be asked about its rows, but how many there are.

@@ -30,7 +30,8 @@ from privet.learners.whole_trees import (
 )
 from privet.privacy import SeededNoise
 from privet.tables import Leaf, View
-from privet.tables.whole_trees import GatheredRecords, Menu, _Drawing
+from privet.tables.tree_sums import GatheredRecords
+from privet.tables.whole_trees import Menu, _Drawing
 
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
 
