@@ -289,7 +289,7 @@ def fit(engine: Any, learner: str) -> str:
     # Public choices of forests are the estimator's; it takes no seed along with a table.
     Coins.of = classmethod(lambda cls, _: cls(0))
     name, options = LEARNERS[learner]
-    budget = privet.Budget(1, options.get("delta", 0))
+    budget = privet.Budget(1, options.get("delta"))
     rows = privet.PrivateTable(engine, None, None, budget, random_state=0)
     model = getattr(privet, name)(epsilon=1, **options).fit(rows)
     with tempfile.TemporaryDirectory() as folder:

@@ -11,6 +11,7 @@ from privet.engines.questions import Margin, Sparse, TreeLayout, TreeRecords
 from privet.engines.splits import Split
 from privet.engines.stored import encode_stream, holds_blocks, keep_blocks, open_blocks
 from privet.engines.views import View
+from privet.engines.widths import needs_64_bits
 
 __all__ = [
     "HEAVIEST",
@@ -31,6 +32,7 @@ __all__ = [
     "keep_blocks",
     "loss_of",
     "memory_engine",
+    "needs_64_bits",
     "open_blocks",
     "workers",
 ]

@@ -30,14 +30,13 @@ from privet.engines.lineage import (
 )
 from privet.engines.splits import Split
 from privet.engines.views import View
+from privet.engines.widths import needs_64_bits
 from privet.schema import Numeric, Schema
 
 T = TypeVar("T")
 
 #: Most counts held at once (32-bit integers); more cells are asked in batches.
 MAX_COUNTS = 2**25
-#: From this many rows on, 32 bits may not be enough to count them.
-WIDE_FROM = 2**31
 
 
 class Blocks(Protocol):
@@ -234,7 +233,7 @@ class BlockEngine:
 
     @property
     def _wide(self) -> bool:
-        return self.rows >= WIDE_FROM
+        return needs_64_bits(self.rows)  # in counts every row weighs one
 
     def _kinds(self, steps: int | None) -> int:
         """Return how many classes there are, or values of the target on a grid."""

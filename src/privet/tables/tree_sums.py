@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from threading import Lock
 from typing import Any, Protocol
 
@@ -152,7 +153,7 @@ def _added(
     if len(records) * len(of) < 2**20:
         return layout.cut(records.add(layout, of, total), of)
     cuts = np.linspace(0, len(of), 8 * workers() + 1).astype(int).tolist()
-    parts = [of[start:stop] for start, stop in zip(cuts[:-1], cuts[1:], strict=True)]
+    parts = [of[start:stop] for start, stop in pairwise(cuts)]
     ends = np.cumsum([layout.count(part) for part in parts])[:-1]
     with ThreadPoolExecutor(workers()) as pool:
         list(pool.map(lambda part, mine: records.add(layout, part, mine), parts,
@@ -195,7 +196,9 @@ class RemoteSums:
         if split.n_children == 1:  # the one test of a number with one code: nobody passes
             nobody = self.engine.take(below, np.zeros(0, dtype=np.intp))
             return RemoteSums(self.engine, nobody, 0, self.scores, self.reach)
-        return RemoteSums(self.engine, self.engine.split(below, [split]), 1, self.scores, self.reach)
+        return RemoteSums(
+            self.engine, self.engine.split(below, [split]), 1, self.scores, self.reach
+        )
 
 
 def sources(
@@ -362,9 +365,7 @@ class _FewRecords:
             None if labels is None else labels[rows],
             self.records.weights[rows],
         )
-        return _full_pairs(
-            self.layout, _added(passing, self.layout, self.layout.margins(2))
-        )
+        return _full_pairs(self.layout, _added(passing, self.layout, self.layout.margins(2)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,7 @@ from privet.engines import (
     Split,
     TreeLayout,
     loss_of,
+    needs_64_bits,
     workers,
 )
 from privet.errors import SchemaError
@@ -203,7 +204,7 @@ class _Drawing:
             tuple(numbers),
             self.code_first,
             classes,
-            mass >= 2**29,
+            needs_64_bits(4 * mass),  # loops double differences of sums
         )
         self.whole = source.region(layout, self.occupied, depth)
 
