@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -175,10 +176,14 @@ class DensePlaces(_Sum):
 
     def add(self, total: NDArray[Any], block: Block) -> NDArray[Any]:
         """See :class:`BlockQuestion`."""
-        codes, axes = block.codes(self.cells.view), _kernels.AxisTable.of(self.axes)
+        codes = block.codes(self.cells.view)
         rows, first = block.by_cell(self.cells)
-        _kernels.count_places(rows, first, codes, axes, self.width, total, fast=block.fast)
+        _kernels.count_places(rows, first, codes, self._table, self.width, total, fast=block.fast)
         return total
+
+    @cached_property
+    def _table(self) -> _kernels.AxisTable:
+        return _kernels.AxisTable.of(self.axes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,13 +231,17 @@ class Sides(_Sum):
             *block.by_cell(self.cells),
             block.codes(self.cells.view),
             labels,
-            _kernels.AxisTable.of(self.axes),
+            self._table,
             self.middle,
             kinds,
             total,
             fast=block.fast,
         )
         return total
+
+    @cached_property
+    def _table(self) -> _kernels.AxisTable:
+        return _kernels.AxisTable.of(self.axes)
 
 
 @dataclass(frozen=True, eq=False)
