@@ -64,7 +64,7 @@ LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
     "tree, depth 3": ("PrivateTreeClassifier", {"max_depth": 3}),
     "tree": ("PrivateTreeClassifier", {}),
     "boosting, 3 rounds": ("PrivateBoostingClassifier", {"n_rounds": 3}),
-    "boosting, 5 rounds": ("PrivateBoostingClassifier", {"n_rounds": 5}),
+    "boosting, 5 rounds": ("PrivateBoostingClassifier", {"n_rounds": 5, "delta": 1e-6}),
 }
 GREEDY = ("DiffPID3", "TopDown", "DiPriMe")
 SMALL = (*GREEDY, "tree, depth 3", "boosting, 3 rounds")
@@ -289,7 +289,8 @@ def fit(engine: Any, learner: str) -> str:
     # Public choices of forests are the estimator's; it takes no seed along with a table.
     Coins.of = classmethod(lambda cls, _: cls(0))
     name, options = LEARNERS[learner]
-    rows = privet.PrivateTable(engine, None, None, privet.Budget(1), random_state=0)
+    budget = privet.Budget(1, options.get("delta"))
+    rows = privet.PrivateTable(engine, None, None, budget, random_state=0)
     model = getattr(privet, name)(epsilon=1, **options).fit(rows)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"

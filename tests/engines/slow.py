@@ -221,32 +221,23 @@ class SlowEngine:
         return np.concatenate([*counts, [mass]])
 
     def tree_sums(self, cells, cell, layout, of, scores, reach):
-        width, upper = int(layout.first[-1]), int(layout.first[layout.upper])
         ends = 1 if layout.labels == 2 else layout.labels
-        if of == "singles":
-            sums = np.zeros((width, ends), dtype=np.int64)
-        elif of == "pairs":
-            sums = np.zeros((upper, width, ends), dtype=np.int64)
-        else:
-            start, stop = int(layout.first[of]), int(layout.first[of + 1])
-            sums = np.zeros((stop - start, upper - start, width, ends), dtype=np.int64)
+        sizes = np.diff(layout.first).tolist()
+        found = {
+            margin: np.zeros((*(sizes[h] for h in margin), ends), dtype=np.int64) for margin in of
+        }
         for codes, label, weight in self._records(cells, cell, scores, reach):
-            places = [
-                int(number[codes[feature]])
-                for feature, number in zip(layout.order, layout.numbers, strict=True)
+            kept = [
+                int(number[codes[feature]] - first)
+                for feature, number, first in zip(
+                    layout.order, layout.numbers, layout.first[:-1], strict=True
+                )
             ]
             channel = 0 if ends == 1 else label
             signed = (weight if label == 1 else -weight) if ends == 1 else weight
-            for last in places:
-                if of == "singles":
-                    sums[last, channel] += signed
-                elif of == "pairs":
-                    for first in places[: layout.upper]:
-                        sums[first, last, channel] += signed
-                else:
-                    for middle in places[of : layout.upper]:
-                        sums[places[of] - start, middle - start, last, channel] += signed
-        return sums
+            for margin, sums in found.items():
+                sums[(*(kept[h] for h in margin), channel)] += signed
+        return found
 
 
 def mix(state):

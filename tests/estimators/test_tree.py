@@ -30,7 +30,8 @@ from privet.learners.whole_trees import (
 )
 from privet.privacy import SeededNoise
 from privet.tables import Leaf, View
-from privet.tables.whole_trees import GatheredRecords, Menu, _Drawing
+from privet.tables.tree_sums import GatheredRecords
+from privet.tables.whole_trees import Menu, _Drawing
 
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
 
@@ -322,7 +323,7 @@ class TestManyCategories:
             codes = np.array([categories, np.zeros(rows, dtype=int)]).astype(np.uint16)
             labels = (categories % self.CLASSES).astype(np.uint8)
             source = GatheredRecords(codes, labels, np.ones(rows, dtype=np.int64), menu.sizes)
-            drawing = _Drawing(source, menu, self.CLASSES, 1.0, False, SeededNoise(0), 1)
+            drawing = _Drawing(source, menu, self.CLASSES, 2, 1.0, False, SeededNoise(0), 1)
             seen = []
             # Record the log weights of the choice, and take the leaf: the last candidate here.
             drawing._choose = lambda logs, seen=seen: seen.append(logs) or len(logs) - 1

@@ -18,9 +18,9 @@ from privet import Budget, Categorical, Numeric, PrivateTable, Schema
 from privet.errors import SchemaError
 from privet.privacy import SecureNoise, SeededNoise, WholeTree
 from privet.tables import whole_trees
+from privet.tables.tree_sums import GatheredRecords
 from privet.tables.whole_trees import (
     STOP,
-    GatheredRecords,
     Menu,
     _Drawing,
     _Sums,
@@ -285,6 +285,7 @@ def test_the_logarithm_of_a_long_lookup_is_within_its_bound(classes, categories,
         GatheredRecords(codes, labels, counts.ravel(), (categories,)),
         Menu((False,), (categories,), (0,)),
         classes,
+        1,
         rate,
         False,
         SeededNoise(0),

@@ -378,7 +378,7 @@ def asked_of(engine, name):
         "sides": (cells, [axis], np.zeros(1, dtype=np.int32), None),
         "tree_rows": (cells, 0, 1, scores, 1.0),
         "tree_facts": (cells, 0, scores, 1.0),
-        "tree_sums": (cells, 0, layout, "singles", scores, 1.0),
+        "tree_sums": (cells, 0, layout, [(0,)], scores, 1.0),
     }[name]
 
 

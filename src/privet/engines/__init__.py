@@ -7,10 +7,11 @@ from privet.engines.interface import Engine, Records
 from privet.engines.lineage import CellsHandle, ScoresHandle
 from privet.engines.losses import HEAVIEST, loss_of
 from privet.engines.memory import memory_engine
-from privet.engines.questions import Sparse, TreeLayout, tree_sums
+from privet.engines.questions import Margin, Sparse, TreeLayout, TreeRecords
 from privet.engines.splits import Split
 from privet.engines.stored import encode_stream, holds_blocks, keep_blocks, open_blocks
 from privet.engines.views import View
+from privet.engines.widths import needs_64_bits
 
 __all__ = [
     "HEAVIEST",
@@ -18,18 +19,20 @@ __all__ = [
     "BlockEngine",
     "CellsHandle",
     "Engine",
+    "Margin",
     "Records",
     "ScoresHandle",
     "Sparse",
     "Split",
     "TreeLayout",
+    "TreeRecords",
     "View",
     "encode_stream",
     "holds_blocks",
     "keep_blocks",
     "loss_of",
     "memory_engine",
+    "needs_64_bits",
     "open_blocks",
-    "tree_sums",
     "workers",
 ]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privet.engines.axes import Axis
 from privet.engines.lineage import CellsHandle, ScoresHandle
-from privet.engines.questions import Sparse, TreeLayout
+from privet.engines.questions import Margin, Sparse, TreeLayout
 from privet.engines.splits import Split
 from privet.engines.views import View
 from privet.schema import Schema
@@ -122,8 +122,8 @@ class Engine(Protocol):
         cells: CellsHandle,
         cell: int,
         layout: TreeLayout,
-        of: str | int,
+        of: Sequence[Margin],
         scores: ScoresHandle | None,
         reach: float,
-    ) -> NDArray[Any]:
-        """Return sums of weights by codes, by pairs of codes, or a slice of those by triples."""
+    ) -> dict[Margin, NDArray[Any]]:
+        """Return sums of weights by the codes of one, two or three features, and by channels."""
