@@ -81,7 +81,7 @@ def learn_classes(
             rows, budget, whole, classes=len(table.schema.classes or ()), labels_only=labels_only
         )
     ):
-        return one(amount=amount, n_rows=rows)
+        return one(amount=amount, n_rows=n_rows, counted=counted)
     plan = make_plan(table.schema, rows, amount, budget, n_rounds, max_depth)
     view = make_view(table, plan.grid, plan.quantiles)
     cells, scores = table.root(view), table.start_scores(start)
