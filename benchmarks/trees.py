@@ -22,7 +22,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +113,7 @@ def plan_of(model: Any) -> str:
         return f"{len(predictor.trees)} trees of depth <= {max(t.depth for t in predictor.trees)}"
     budget = Budget(EPSILON)
     depth = None if model.max_depth == "auto" else model.max_depth
-    plan = whole_trees.make_plan(schema, model.n_rows, budget.limit, depth, Fraction(0), budget)
+    plan = whole_trees.make_plan(schema, model.n_rows, budget.limit, depth, None, budget)
     blocks = []
     for block in plan.blocks:
         how = "bought" if block.bought else "spread"

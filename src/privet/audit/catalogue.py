@@ -5,6 +5,7 @@ A question of a table, or of parties, that is charged has at least one case; a t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -132,12 +133,14 @@ def _trees(epsilon: float) -> Iterator[Case]:
         model = PrivateTreeClassifier(epsilon, schema, **given)
         return Case("tree", options, model, how or {})
 
+    drawn, public = math.ceil(20 / epsilon), max(1, int(5 / epsilon))
     yield case("depth 1, paid count", ONE, max_depth=1)
-    yield case("depth 2", ONE, max_depth=2, n_rows=9)
-    yield case("a number and a category", MIXED, max_depth=1, n_rows=9)
-    yield case("without merging", MIXED, max_depth=1, n_rows=9, merge_tests=False)
-    yield case("three classes", THREE_CLASSES, max_depth=1, n_rows=9)
-    yield case("with probabilities", ONE, max_depth=1, n_rows=9, probability_share=0.5)
+    yield case("depth 2", ONE, max_depth=2, n_rows=drawn)
+    yield case("a number and a category", MIXED, max_depth=1, n_rows=drawn)
+    yield case("without merging", MIXED, max_depth=1, n_rows=drawn, merge_tests=False)
+    yield case("three classes", THREE_CLASSES, max_depth=1, n_rows=drawn)
+    yield case("with probabilities", ONE, max_depth=1, n_rows=drawn, probability_share=0.5)
+    yield case("public tests", MIXED, n_rows=public)
     yield case("quantiles", NUMERIC, {"paths": 4}, max_depth=1, n_rows=round(2_000 / epsilon))
 
 

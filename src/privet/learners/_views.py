@@ -90,6 +90,18 @@ def scale_cuts(feature: Numeric, grid: int, halvings: int = HALVINGS) -> tuple[f
     return feature.nearest(point for point in points if low < point < high)
 
 
+def middle_view(schema: Schema) -> View:
+    """Return the view with one public cut per number, the middle one of a coarse grid of scales.
+
+    None, where the bounds are so close that there is no cut between them.
+    """
+    cuts: list[tuple[float, ...] | None] = []
+    for feature in schema.features.values():
+        points = scale_cuts(feature, 8, 6) if isinstance(feature, Numeric) else None
+        cuts.append(points and points[len(points) // 2 : len(points) // 2 + 1])
+    return View(schema, tuple(cuts))
+
+
 def two_sides(view: View, feature: int) -> NDArray[np.bool_] | Each:
     """Return the ways to divide a feature's codes in two; missing numbers are above all others."""
     codes = np.arange(view.sizes[feature])

@@ -77,12 +77,12 @@ def learn_classes(
     one = partial(whole_trees.learn, max_depth=max_depth, probability_share=share, merge=merge)
     if single:
         return one(table, amount=amount, n_rows=n_rows)
-    whole = amount
+    whole, counted = amount, None
     if budget.either and n_rows is None:
-        n_rows, amount = count_in_epsilon(table, amount)
-        if tree_in_epsilon_is_better(n_rows, budget, classes=classes, labels_only=labels_only):
+        counted, amount = count_in_epsilon(table, amount)
+        if tree_in_epsilon_is_better(counted, budget, classes=classes, labels_only=labels_only):
             rest = rest_in_epsilon(table)
-            return one(rest, amount=rest.ledger.budget.limit, n_rows=n_rows)
+            return one(rest, amount=rest.ledger.budget.limit, n_rows=None, counted=counted)
     better = partial(
         single_tree_is_better,
         budget=budget,
@@ -92,10 +92,10 @@ def learn_classes(
     )
     if n_rows is not None and n_rounds is None and better(n_rows):
         return one(table, amount=amount, n_rows=n_rows)
-    start, amount, counted = start_of_classes(table, amount)
-    rows = n_rows or counted
+    start, amount, started = start_of_classes(table, amount)
+    rows = n_rows or counted or started
     if n_rounds is None and better(rows):
-        return one(table, amount=amount, n_rows=rows)
+        return one(table, amount=amount, n_rows=n_rows, counted=rows)
     plan = make_plan(table.schema, rows, amount, budget, n_rounds, max_depth)
     view = make_view(table, plan.grid, plan.quantiles)
     cells, scores = table.root(view), table.start_scores(start)

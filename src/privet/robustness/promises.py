@@ -196,9 +196,9 @@ def _rho_of_every_plan(
 def _rho_of_drawn_trees(card: PrivacyCard, epsilon: float) -> float | None:
     """Return the rho of all plans that begin with a count of rows; None if it is not known.
 
-    The shares of the noise are fixed: a count of all rows, and class counts of the leaves. The rest
-    goes to exponential mechanisms, however the plan divides it, and squares add up to less than
-    the square of the sum.
+    A count of all rows has a fixed share; class counts of the leaves have another one, or, where
+    the plan decides, may be left out. The rest goes to exponential mechanisms, however the plan
+    divides it, and squares add up to less than the square of the sum.
     """
     noise: dict[Question, float] = {}
     for entry in card.entries:
@@ -210,10 +210,13 @@ def _rho_of_drawn_trees(card: PrivacyCard, epsilon: float) -> float | None:
             return None
         if noise.setdefault(entry.question, entry.epsilon) != entry.epsilon:
             return None
-    if Question(QuestionKind.ROW_COUNT) not in noise:
+    count = noise.pop(Question(QuestionKind.ROW_COUNT), None)
+    if count is None:
         return None
-    rest = max(epsilon - sum(noise.values()), 0.0)
-    return sum(share * share for share in noise.values()) / 2 + rest * rest / 8
+    left, leaves = max(epsilon - count, 0.0), sum(noise.values())
+    drawn = max(left - leaves, 0.0)
+    plans = (left * left / 8, leaves * leaves / 2 + drawn * drawn / 8)  # without them, with them
+    return count * count / 2 + max(plans)
 
 
 def _is_count_of_all(entry: Entry) -> bool:
