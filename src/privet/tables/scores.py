@@ -116,11 +116,16 @@ class ScaleChoice:
         """
         beyond = counts[:, ::-1].cumsum(axis=1)[:, -2::-1]
         rows = counts.sum(axis=1, keepdims=True)
-        fits = -np.abs(self.share.denominator * beyond - self.share.numerator * rows)
+        fits = self._fits(beyond, rows)
         points = np.broadcast_to(_SCALE_POINTS, fits.shape)
         chosen = self.mechanism.choose_each(Exact(fits), points, noise)
         ends = np.cumsum(_SCALE_POINTS)
         return np.array(SCALES)[np.searchsorted(ends, chosen, side="right")]
+
+    def _fits(self, beyond: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the score of every scale of every cell, whose own records ``rows`` counts."""
+        part, parts = self.share.numerator, self.share.denominator
+        return np.asarray(-np.abs(parts * beyond - part * rows))
 
 
 class Scores:
