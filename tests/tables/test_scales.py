@@ -65,7 +65,7 @@ def law(far, share, epsilon):
     """Return the probability of every scale, as the proof has it."""
     beyond = (far[:, None] > np.array(SCALES)).sum(axis=0)
     worst = np.abs(beyond - float(share) * len(far)) / max(share, 1 - share)
-    points = np.array([round(4096 * math.sqrt(scale)) for scale in SCALES])
+    points = np.array([round(64 / math.sqrt(scale)) for scale in SCALES])
     weights = points * np.exp(-float(epsilon) / 2 * (worst - worst.min()).astype(float))
     return weights / weights.sum()
 
@@ -131,7 +131,7 @@ def test_scales_are_drawn_by_the_counts_of_each_cell(accountant):
     for row, lengths, far in zip(fits, points, distances(60), strict=True):
         beyond = (far[:, None] > np.array(SCALES)).sum(axis=0)
         assert np.array_equal(row, -np.abs(10 * beyond - 3 * len(far)))
-        assert lengths.tolist() == [round(4096 * math.sqrt(scale)) for scale in SCALES]
+        assert lengths.tolist() == [round(64 / math.sqrt(scale)) for scale in SCALES]
     assert rate == Fraction(1, 2) / 14
 
 

@@ -69,8 +69,8 @@ def pull_deviation(schema: Schema, budget: Budget, amount: Amount) -> float:
 
 #: Distances that a scale can have: 2^(-k/2), k = 24 .. 0, in parts of the target's range.
 SCALES = tuple(math.ldexp(1.0 if k % 2 == 0 else math.sqrt(2), -k // 2) for k in range(24, -1, -1))
-#: How many points of a grid each of them stands for: where counts say nothing, wide ones win.
-_SCALE_POINTS = np.array([round(2**12 * math.sqrt(scale)) for scale in SCALES], dtype=np.int64)
+#: How many points of a grid each of them stands for: of scales that fit alike, narrow ones win.
+_SCALE_POINTS = np.array([round(2**6 / math.sqrt(scale)) for scale in SCALES], dtype=np.int64)
 #: Shares are fractions of at most this many parts, so that scores fit into 64 bits.
 _MOST_PARTS = 2**16
 
