@@ -146,6 +146,14 @@ class SlowEngine:
         return counts
 
     def grid_counts(self, feature):
+        if feature is None:
+            low, high = self.schema.bounds
+            marks = [(point - low) / (high - low) for point in self.schema.target_grid.tolist()]
+            counts = np.zeros(len(marks) + 2, dtype=np.int64)
+            for y, known in zip(self.numbers().tolist(), self.known, strict=True):
+                if known:
+                    counts[bisect_right(marks, y)] += 1
+            return counts
         grid = self.features[feature].grid.tolist()
         counts = np.zeros(len(grid) + 2, dtype=np.int64)
         for x, known in zip(self.values[feature], self.known, strict=True):
@@ -173,6 +181,13 @@ class SlowEngine:
             if cell >= 0:
                 sums[cell] += row
         return sums
+
+    def distance_counts(self, cells, scores, marks):
+        counts = np.zeros((cells.size, len(marks) + 1), dtype=np.int64)
+        for cell, y, score in zip(cells.of, self.numbers().tolist(), scores[:, 0], strict=True):
+            if cell >= 0:
+                counts[cell, sum(abs(y - score) > mark for mark in marks)] += 1
+        return counts
 
     def _places(self, cells, axes):
         codes = self.codes(cells.view)

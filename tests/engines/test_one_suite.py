@@ -209,7 +209,8 @@ class Walk:
         del pair
         numbers = [j for j, f in enumerate(self.schema.features.values()) if isinstance(f, Numeric)]
         j = int(self.rng.choice(numbers))
-        self.same(*(getattr(engine, question)(j) for engine in self.engines))
+        for number in (j, None) if self.schema.classes is None else (j,):
+            self.same(*(getattr(engine, question)(number) for engine in self.engines))
 
     def ask_histograms(self, question, pair):
         width = len(self.schema.names)
@@ -234,6 +235,15 @@ class Walk:
         ]
         self.same(*found[:2])
         self.same(*found[2:])
+
+    def ask_distance_counts(self, question, pair):
+        if self.schema.classes is None:
+            self.same(
+                *(
+                    getattr(engine, question)(cells, scores, (0.125, 0.5, 0.75, 1.0))
+                    for engine, cells, scores in zip(self.engines, pair, self.scores, strict=True)
+                )
+            )
 
     def ask_places(self, question, pair):
         one, other = self.answers(question, pair, self.axes(pair[1]))

@@ -198,6 +198,7 @@ def test_all_answers_of_engines_are_known():
         "grid_counts",
         "histograms",
         "moments",
+        "distance_counts",
         "places",
         "sides",
         "tree_rows",
@@ -274,6 +275,7 @@ def test_between_them_the_fits_above_ask_all_there_is(tainted):
         PrivateTreeClassifier(schema=PATIENTS, max_depth=1),
         PrivaTreeClassifier(schema=PATIENTS, binning="quantile", max_depth=1),
         PrivateBoostingClassifier(schema=PATIENTS, n_rounds=1, max_depth=1),
+        PrivateBoostingRegressor(schema=DAYS, n_rounds=1, max_depth=1, n_rows=ROWS),
         DiPriMeTreeRegressor(schema=DAYS, max_depth=1, calibration="published", n_rows=ROWS),
         DiPriMeForestClassifier(schema=PATIENTS, n_estimators=1, max_depth=1),
     ):
@@ -374,6 +376,7 @@ def asked_of(engine, name):
         "grid_counts": (0,),
         "histograms": (cells, [0]),
         "moments": (cells, scores, 1.0),
+        "distance_counts": (cells, scores, (0.5, 1.0)),
         "places": (cells, [axis]),
         "sides": (cells, [axis], np.zeros(1, dtype=np.int32), None),
         "tree_rows": (cells, 0, 1, scores, 1.0),

@@ -177,8 +177,10 @@ class BlockEngine:
         """See :class:`~privet.engines.Engine`."""
         return self._ask(ask.LabelCounts(cells.lineage, steps), cells)
 
-    def grid_counts(self, feature: int) -> NDArray[np.int64]:
+    def grid_counts(self, feature: int | None) -> NDArray[np.int64]:
         """See :class:`~privet.engines.Engine`."""
+        if feature is None:
+            return self._ask(ask.GridCounts(None, len(self.schema.target_grid) + 2))
         kind = list(self.schema.features.values())[feature]
         assert isinstance(kind, Numeric)
         return self._ask(ask.GridCounts(feature, len(kind.grid) + 2))
@@ -208,6 +210,13 @@ class BlockEngine:
     ) -> NDArray[np.int64]:
         """See :class:`~privet.engines.Engine`."""
         question = ask.Moments(cells.lineage, scores.lineage, reach, pure)
+        return self._ask(question, cells, scores)
+
+    def distance_counts(
+        self, cells: CellsHandle, scores: ScoresHandle, marks: Sequence[float]
+    ) -> NDArray[np.int64]:
+        """See :class:`~privet.engines.Engine`."""
+        question = ask.DistanceCounts(cells.lineage, scores.lineage, tuple(marks))
         return self._ask(question, cells, scores)
 
     def places(self, cells: CellsHandle, axes: Sequence[Axis]) -> ask.Sparse:

@@ -73,8 +73,11 @@ class Engine(Protocol):
     def target_counts(self, cells: CellsHandle, steps: int) -> NDArray[np.int64]:
         """Return how many records of each cell have each of ``steps + 1`` target values."""
 
-    def grid_counts(self, feature: int) -> NDArray[np.int64]:
-        """Return how many records lie at each place of a number's grid; missing ones are last."""
+    def grid_counts(self, feature: int | None) -> NDArray[np.int64]:
+        """Return how many records lie at each place of a number's grid; missing ones are last.
+
+        The number is a feature, or the target for None.
+        """
 
     def histograms(
         self, cells: CellsHandle, features: Sequence[int], steps: int | None = None
@@ -88,6 +91,15 @@ class Engine(Protocol):
         self, cells: CellsHandle, scores: ScoresHandle, reach: float, *, pure: bool
     ) -> NDArray[np.int64]:
         """Return the sums of the loss's moments, of shape (cells, moments)."""
+
+    def distance_counts(
+        self, cells: CellsHandle, scores: ScoresHandle, marks: Sequence[float]
+    ) -> NDArray[np.int64]:
+        """Return counts of shape (cells, marks + 1), if the target is a number.
+
+        Place k of a cell is for the records whose targets are further from their scores than k of
+        the marks, which rise.
+        """
 
     def places(self, cells: CellsHandle, axes: Sequence[Axis]) -> Sparse:
         """Return at which places of their cells' axes records lie, and how many at each.

@@ -78,15 +78,18 @@ class LabelCounts(_Sum):
 
 @dataclass(frozen=True)
 class GridCounts(_Sum):
-    """Records with a known target by a number's place on its grid; the last is for missing ones."""
+    """Records with a known target by a number's place on its grid; the last is for missing ones.
 
-    feature: int
+    Without a feature, by the place of the target itself.
+    """
+
+    feature: int | None
     size: int
 
     def answer(self, block: Block) -> NDArray[np.int64]:
         """See :class:`BlockQuestion`."""
         known = block.labels < block.classes
-        codes = block.grid_codes(self.feature)
+        codes = block.target_codes() if self.feature is None else block.grid_codes(self.feature)
         return np.bincount(codes if known.all() else codes[known], minlength=self.size)
 
 
@@ -155,6 +158,26 @@ class Moments(_Sum):
                 [np.bincount(keys, column, size)[1:] for column in found.T], axis=1
             )
         return np.asarray(np.rint(sums), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceCounts(_Sum):
+    """Records by cell and by how many of some rising marks their scores are further away than."""
+
+    cells: Lineage
+    scores: ScoreLineage
+    marks: tuple[float, ...]
+
+    def answer(self, block: Block) -> NDArray[np.int64]:
+        """See :class:`BlockQuestion`."""
+        cells, kinds = block.cells(self.cells), len(self.marks) + 1
+        width = n_keys(self.cells.size, kinds)
+        counts = np.zeros(width + 1, dtype=np.int64)
+        for part, distances in block.distances(self.scores):
+            beyond = np.searchsorted(self.marks, distances, side="left")
+            keys = _kernels.key(cells[part], beyond, kinds, width, fast=False)
+            counts += np.bincount(keys, minlength=width + 1)
+        return counts[:width].reshape(self.cells.size, kinds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -177,10 +177,10 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
 class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
     """Private boosted trees for a number.
 
-    As :class:`PrivateBoostingClassifier`, on residuals that are cut at a public distance. The
-    schema's bounds of the target matter: noise is proportional to their width. At pure epsilon and
-    from 2,000 to 60,000 rows x epsilon the model is one tree, that of
-    :class:`PrivateTreeRegressor`.
+    As :class:`PrivateBoostingClassifier`, always with rounds, on residuals that are cut at a
+    distance: a private scale of them, bought anew as the model grows, or on small tables a public
+    part of the target's range. Noise is proportional to that distance, so that bounds of the target
+    that are wider than need be cost little.
 
     Parameters
     ----------
@@ -188,29 +188,29 @@ class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
     <delta>
     <schema>
     n_rounds : int or "auto", default="auto"
-        How many trees; "auto" lets rows x epsilon decide, and whether a single tree is better.
+        How many trees; "auto" lets rows x epsilon decide.
     max_depth : int or "auto", default="auto"
-        Most tests on a path of a round's tree, 1 to 3. If given, there are always rounds.
+        Most tests on a path of a round's tree, 1 to 3.
     n_rows : int, optional
-        The number of rows, if it is public: it steers the automatic choices. If None, the noisy
-        count of the start steers them.
+        The number of rows, if it is public: it steers the automatic choices. If None, a noisy count
+        does, for two per cent of the budget.
     <merge_tests>
     <ledger>
     <random_state>
 
     Attributes
     ----------
-    predictor_ : Ensemble or Tree
+    predictor_ : Ensemble
         What is published.
     <schema_>
     <privacy_>
 
     Privacy
     -------
-    Releases a noisy mean and count, private quantiles where rows x epsilon pays for them, and per
-    round one drawn tree and noisy sums and counts of its leaves (or what
-    :class:`PrivateTreeRegressor` releases); epsilon-DP or (epsilon, delta)-DP for adding or
-    removing one record (docs/proofs/boosting.md).
+    Releases a noisy count if ``n_rows`` is not given, the target's median and scales of the
+    residuals where rows x epsilon pays for them, a noisy mean, private quantiles likewise, and per
+    round one drawn tree and noisy sums and counts of its leaves; epsilon-DP or (epsilon, delta)-DP
+    for adding or removing one record (docs/proofs/boosting.md, docs/proofs/reach.md).
 
     Examples
     --------
@@ -246,5 +246,5 @@ class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Ensemble:
         return boosting.learn_number(table, amount=table.ledger.budget.limit, **options)

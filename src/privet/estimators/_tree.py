@@ -133,8 +133,9 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
 
     Blocks of up to three levels are drawn at once from the exponential mechanism over all such
     trees, on records that pull at the mean of their cell; each buys the means of its leaves, drawn
-    towards the mean above by the noise's deviation. The schema's bounds of the target matter: noise
-    is proportional to their width.
+    towards the mean above by the noise's deviation. Residuals are cut at a private scale of them,
+    bought anew from block to block, or on small tables at a public part of the target's range:
+    noise is proportional to that, and by the other criteria to the whole range.
 
     Parameters
     ----------
@@ -161,10 +162,11 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
 
     Privacy
     -------
-    Releases two complementary sums of the table, private quantiles where rows x epsilon pays for
-    them, per block one drawn tree for every leaf above and sums in its leaves (or one split per
-    node and sums in the leaves); ``epsilon``-DP for adding or removing one record
-    (docs/proofs/regression-trees.md).
+    Releases a noisy count if ``n_rows`` is not given, the target's median and scales of the
+    residuals where rows x epsilon pays for them, two complementary sums of the table, private
+    quantiles likewise, per block one drawn tree for every leaf above and sums in its leaves (or one
+    split per node and sums in the leaves); ``epsilon``-DP for adding or removing one record
+    (docs/proofs/regression-trees.md, docs/proofs/reach.md).
 
     Examples
     --------

@@ -3,14 +3,14 @@
 Each round draws one small tree at once, on records that weigh by how wrong their scores are, keeps
 its tests, and buys noisy sums of derivatives in its leaves; a Newton step, shrunk by the noise's
 deviation, becomes the leaf's score. How many rounds there are, how deep and at what cost follows
-from public numbers. Where a single tree is better, a single tree it is. Proof:
+from public numbers. Where a single tree is better for classes, a single tree it is. Proof:
 ``docs/proofs/boosting.md``; rules: ``docs/rules.md``.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
-from privet.learners import regression_trees, whole_trees
+from privet.learners import whole_trees
 from privet.learners._assembly import leaf_cells, score_tree, without_dead_ends
 from privet.learners._views import QUANTILE_LEVELS, grid_of, make_view, most_tests, n_numeric
 from privet.learners.budgets import (
@@ -26,12 +26,19 @@ from privet.learners.budgets import (
     less,
     rest_in_epsilon,
     start_of_classes,
-    start_of_number,
+)
+from privet.learners.reaches import (
+    LATER_SHARE,
+    LONGEST,
+    NARROWER,
+    NumberStart,
+    buy_scale,
+    start_with_reach,
 )
 from privet.learners.whole_trees import TreeBlock, affordable, spread_out
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Cells, Scores, Subtree, Table, View
+from privet.tables import Cells, Scores, Subtree, Table, View, pull_deviation
 from privet.tree import Tree
 
 #: Part of a round's budget for its leaves.
@@ -39,8 +46,12 @@ LEAF_SHARE = Fraction(3, 10)
 LEAF_SHARE_NUMBER = Fraction(4, 10)
 #: Part of the budget for the leaves of a single tree, if probabilities matter.
 PROBABILITY_SHARE = Fraction(1, 5)
-#: At pure epsilon one tree is learnt for a number, if rows x epsilon lies between these.
-SINGLE_NUMBER = (2_000, 60_000)
+#: Before these rounds of a number its reach is bought anew, as residuals shrink.
+SCALED_BEFORE = (1, 3, 7, 15, 31)
+#: Deviations of the noise of a leaf that its records beyond the reach outnumber, on average.
+BEYOND_LEAF = 6
+#: The leaves' sums are cut at this many reaches.
+LEAF_REACHES = 2
 #: A Newton step is cut here.
 LONGEST_STEP = 2.0
 
@@ -118,35 +129,48 @@ def learn_number(
     n_rounds: int | None,
     max_depth: int | None,
     merge: bool,
-) -> Tree | Ensemble:
-    """Learn a number for at most an amount: boosted trees, or one tree.
-
-    Which of them, the number of rows decides: declared, or the noisy count of the start.
-    """
+) -> Ensemble:
+    """Learn a number for at most an amount: boosted trees."""
     schema, budget = table.schema, table.ledger.budget
     assert schema.bounds is not None
     low, high = schema.bounds
-    whole = amount
-    (start,), amount, counted = bought = start_of_number(table, amount)
-    rows = n_rows or counted
-    automatic = n_rounds is None and max_depth is None
-    if automatic and single_tree_is_better_for_numbers(rows, budget, whole):
-        return regression_trees.learn_from(bought, table, max_depth, n_rows, merge=merge)
-    plan = make_plan(schema, rows, amount, budget, n_rounds, max_depth)
+    start = start_with_reach(table, amount, n_rows)
+    plan = make_plan(schema, start.rows, start.amount, budget, n_rounds, max_depth)
+    rounds, scaling = _set_aside_scales(plan.rounds, start)
     view = make_view(table, plan.grid, plan.quantiles)
-    cells, scores = table.root(view), table.start_scores((start,))
-    trees = []
-    for turn, block in enumerate(plan.rounds):
-        reach = max(0.5 * 0.95**turn, 0.2)
+    cells, scores = table.root(view), table.start_scores((start.score,))
+    trees, reach = [], start.reach
+    for turn, block in enumerate(rounds):
+        summing = block.amount * LEAF_SHARE_NUMBER
+        if turn in scaling:
+            noise = pull_deviation(schema, budget, summing)
+            beyond = BEYOND_LEAF * 2**block.depth * noise
+            reach = buy_scale(table, cells, scores, scaling[turn], rows=start.rows, beyond=beyond)
+        if reach is None:
+            near = far = max(0.5 * 0.95**turn, 0.2) / NARROWER
+        else:
+            near, far = reach, min(LONGEST, LEAF_REACHES * reach)
         subtree, leaves = _grow(
-            cells, view, scores, block, turn, LEAF_SHARE_NUMBER, reach, merge=merge
+            cells, view, scores, block, turn, LEAF_SHARE_NUMBER, near, merge=merge
         )
-        found = leaves.noisy_gradients(scores, block.amount * LEAF_SHARE_NUMBER, reach=reach)
+        found = leaves.noisy_gradients(scores, summing, reach=far)
         steps = _newton(found.pull, found.curvature, found.deviation)
-        values = plan.rate * reach * np.clip(steps, -1.0, 1.0)
+        values = plan.rate * far * np.clip(steps, -1.0, 1.0)
         scores.add(leaves, values)
         trees.append(score_tree(subtree, view, values * (high - low)))
-    return Ensemble(schema, (low + start * (high - low),), tuple(trees))
+    return Ensemble(schema, (low + start.score * (high - low),), tuple(trees))
+
+
+def _set_aside_scales(
+    rounds: tuple[TreeBlock, ...], start: NumberStart
+) -> tuple[tuple[TreeBlock, ...], dict[int, Amount]]:
+    """Return what the rounds have left, and what a scale before some of them may cost."""
+    turns = [turn for turn in SCALED_BEFORE if turn < len(rounds)]
+    if start.reach is None or not turns:
+        return rounds, {}
+    each = sum(block.amount for block in rounds) * LATER_SHARE / len(turns)
+    left = tuple(replace(block, amount=block.amount * (1 - LATER_SHARE)) for block in rounds)
+    return left, dict.fromkeys(turns, each)
 
 
 def _grow(
@@ -208,19 +232,6 @@ def tree_in_epsilon_is_better(
         single_tree_is_better(rows, kind, kind.limit, classes=classes, labels_only=labels_only)
         for kind in kinds
     )
-
-
-def single_tree_is_better_for_numbers(rows: int, budget: Budget, amount: Amount) -> bool:
-    """Tell by rows x epsilon whether one tree predicts a number better than boosting.
-
-    At pure epsilon, by development numbers on the five sets of benchmarks/results/regression.md
-    at epsilon 1 and 10: boosting was better in one of six cells below 60,000 (california at
-    18,600) and in two of four from 178,000 on. Below 2,000 the tree has one block, no deeper than
-    a round, and was not better in three cells (epsilon 0.1, a run that was not kept). With delta
-    boosting was better on most sets.
-    """
-    low, high = SINGLE_NUMBER
-    return budget.accountant == "pure" and low <= rows * float(amount) < high
 
 
 def make_plan(

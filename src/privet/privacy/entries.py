@@ -34,6 +34,7 @@ class QuestionKind(StrEnum):
     FEATURES = "features"
     WHOLE_TREE = "whole-tree"
     GRADIENTS = "gradients"
+    SCALE = "scale"
     QUANTILES = "quantiles"
     #: From an older file, in that file's words.
     OTHER = "other"
@@ -62,7 +63,7 @@ class Question:
     criterion : str, optional
         What splits are judged by.
     feature : str, optional
-        The feature whose quantiles were asked.
+        The feature, or the target, whose quantiles were asked.
     depth : int, optional
         The depth of a whole tree.
     count : int, optional

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -18,7 +19,11 @@ from privet.privacy import (
     Budget,
     DiscreteGaussian,
     DiscreteLaplace,
+    Exact,
+    GridExponential,
+    Noise,
     noise_for,
+    spread_of,
 )
 from privet.privacy.budget import Amount
 from privet.schema import Schema
@@ -60,6 +65,67 @@ def pull_deviation(schema: Schema, budget: Budget, amount: Amount) -> float:
     nothing = np.zeros((0, 2), dtype=np.int64)
     noise = gradient_noise(schema, budget, amount)
     return loss_of(schema).read(nothing, noise.deviation, pure=pure)[2]
+
+
+#: Distances that a scale can have: 2^(-k/2), k = 24 .. 0, in parts of the target's range.
+SCALES = tuple(math.ldexp(1.0 if k % 2 == 0 else math.sqrt(2), -k // 2) for k in range(24, -1, -1))
+#: How many points of a grid each of them stands for: of scales that fit alike, narrow ones win.
+_SCALE_POINTS = np.array([round(2**6 / math.sqrt(scale)) for scale in SCALES], dtype=np.int64)
+#: Shares are fractions of at most this many parts, so that scores fit into 64 bits.
+_MOST_PARTS = 2**16
+
+
+@dataclass(frozen=True)
+class ScaleChoice:
+    """The choice of a scale beyond which a share of records lies.
+
+    Parameters
+    ----------
+    share : Fraction
+        Between 0 and 1, of at most 2^16 parts.
+    epsilon : Fraction
+        The cost.
+    """
+
+    share: Fraction
+    epsilon: Amount
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.share, Fraction) or not 0 < self.share < 1:
+            raise ValueError("the share must be a fraction between 0 and 1")
+        if self.share.denominator > _MOST_PARTS:
+            raise ValueError(f"the share must be a fraction of at most {_MOST_PARTS} parts")
+
+    @property
+    def mechanism(self) -> GridExponential:
+        """The exponential mechanism on the scores.
+
+        A record more moves ``b * beyond - a * all``, for a share of a/b, by ``b - a`` or by ``-a``.
+        """
+        part, parts = self.share.numerator, self.share.denominator
+        return GridExponential(spread_of(max(part, parts - part), monotone=False), self.epsilon)
+
+    def choose(self, counts: NDArray[np.int64], noise: Noise) -> NDArray[np.float64]:
+        """Return a scale for every cell.
+
+        Parameters
+        ----------
+        counts : array of shape (cells, scales + 1)
+            How many records are further away than 0, 1, .. of the scales.
+        noise : Noise
+        """
+        beyond = counts[:, ::-1].cumsum(axis=1)[:, -2::-1]
+        rows = counts.sum(axis=1, keepdims=True)
+        fits = self._fits(beyond, rows)
+        points = np.broadcast_to(_SCALE_POINTS, fits.shape)
+        chosen = self.mechanism.choose_each(Exact(fits), points, noise)
+        ends = np.cumsum(_SCALE_POINTS)
+        return np.array(SCALES)[np.searchsorted(ends, chosen, side="right")]
+
+    def _fits(self, beyond: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the score of every scale of every cell, whose own records ``rows`` counts."""
+        part, parts = self.share.numerator, self.share.denominator
+        return np.asarray(-np.abs(parts * beyond - part * rows))
 
 
 class Scores:
