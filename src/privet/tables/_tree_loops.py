@@ -389,7 +389,6 @@ def _four_weights(priors, up, down, c, c_inverse, d, d_inverse, n, n_inverse, z)
     both, one, other, none = 0.0, 0.0, 0.0, 0.0
     for t in range(len(priors)):
         p = 0.25 * priors[t]
-        down[t] = 1.0 / up[t]
         both += p * (up[t] + down[t])
         one += p * (c[t] * down[t] + c_inverse[t] * up[t])
         other += p * (d[t] * down[t] + d_inverse[t] * up[t])
@@ -397,7 +396,7 @@ def _four_weights(priors, up, down, c, c_inverse, d, d_inverse, n, n_inverse, z)
     z[0], z[1], z[2], z[3] = both, one, other, none
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@njit(nogil=True, cache=True, boundscheck=False, fastmath={"reassoc", "nsz", "contract"})
 def _four_lookups(prior, first, last, leaves, up, down, c, d, d_inverse, n, z):
     """Add the weight of a lookup to those of four regions, of which ``leaves`` are exp(unit total).
 
@@ -405,15 +404,16 @@ def _four_lookups(prior, first, last, leaves, up, down, c, d, d_inverse, n, z):
     exponential of ``unit`` times the sum of all x, which is the region's.
     """
     both, one, other, none = prior, prior, prior, prior
+    a, b, g, h = leaves
     for t in range(first, last):
-        both *= 0.5 + 0.5 * (up[t] * leaves[0])
-        one *= 0.5 + 0.5 * (c[t] * down[t] * leaves[1])
-        other *= 0.5 + 0.5 * (d[t] * down[t] * leaves[2])
-        none *= 0.5 + 0.5 * (n[t] * d_inverse[t] * up[t] * leaves[3])
-    z[0] += both / leaves[0]
-    z[1] += one / leaves[1]
-    z[2] += other / leaves[2]
-    z[3] += none / leaves[3]
+        both *= 0.5 + 0.5 * (up[t] * a)
+        one *= 0.5 + 0.5 * (c[t] * down[t] * b)
+        other *= 0.5 + 0.5 * (d[t] * down[t] * g)
+        none *= 0.5 + 0.5 * (n[t] * d_inverse[t] * up[t] * h)
+    z[0] += both / a
+    z[1] += one / b
+    z[2] += other / g
+    z[3] += none / h
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -506,13 +506,16 @@ def log_grandchildren_signed(
                 if small:
                     for t in range(n_tests):
                         up[t] = _grow(rise, rise_fine, shift, 2 * both[t] - inside)
+                    for t in range(n_tests):
+                        down[t] = 1.0 / up[t]
                     _four_weights(priors, up, down, power[c], inverse[c], power[d], inverse[d],
                                   rest, rest_inverse, z)  # fmt: skip
                     for r in range(4):
                         leaves[r] = _grow(rise, rise_fine, shift, totals[r])
                         z[r] += ends * 0.5 * (leaves[r] + 1.0 / leaves[r])
+                    leaf = (leaves[0], leaves[1], leaves[2], leaves[3])
                     for j in range(len(looks)):
-                        _four_lookups(looks[j], look_first[j], look_last[j], leaves, up, down,
+                        _four_lookups(looks[j], look_first[j], look_last[j], leaf, up, down,
                                       power[c], power[d], inverse[d], rest, z)  # fmt: skip
                     for r in range(4):
                         small &= z[r] < np.inf
