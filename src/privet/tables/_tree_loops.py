@@ -344,7 +344,7 @@ def _write_pair(z, c, d, out):
 
 @njit(nogil=True, cache=True, boundscheck=False)
 def _grow(rise, fine, shift, k):
-    """Return ``exp(unit * k)``, k of either sign, by tables of which ``rise`` is 1 in its middle."""
+    """Return ``exp(unit * k)``, k of either sign; ``rise`` is 1 in its middle."""
     return rise[(k >> shift) + len(rise) // 2] * fine[k & (len(fine) - 1)]
 
 
