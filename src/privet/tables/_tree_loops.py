@@ -28,8 +28,13 @@ from privet.engines._tree_loops import add_pairs
 
 LOG_2 = math.log(2)
 
+_OPTIONS = {"nogil": True, "cache": True, "boundscheck": False, "error_model": "numpy"}
+_compiled = njit(**_OPTIONS)
+#: Sums and products in any order: the error bounds hold for every order.
+_vectorised = njit(fastmath={"reassoc", "nsz", "contract"}, **_OPTIONS)
 
-@njit(nogil=True, cache=True, boundscheck=False)
+
+@_compiled
 def _decay(coarse, fine, k):
     return coarse[uint64(k) >> uint64(10)] * fine[uint64(k) & uint64(1023)]
 
@@ -55,7 +60,7 @@ def log_depth_1(d, total, priors, stop, looks, look_first, look_last, coarse, fi
     return _log_counts(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit)
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def _with_lookups(base, weight, looks, look_logs):
     """Return ``log(exp(base) weight + sum of exp(look_logs))``, whatever their sizes.
 
@@ -72,7 +77,7 @@ def _with_lookups(base, weight, looks, look_logs):
     return top + np.log(total)
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def _log_signed(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit):
     # A leaf weighs cosh(unit total), and a test p/2 (cosh(unit total) + cosh(unit (2d - total))).
     end = (len(coarse) - 1) * 1024
@@ -115,7 +120,7 @@ def _log_signed(d, total, priors, stop, looks, look_first, look_last, coarse, fi
     return _with_lookups(unit * top, weight, looks, look_logs)
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def _log_counts(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit):
     # A leaf weighs the mean over classes k of exp(unit n_k).
     end = (len(coarse) - 1) * 1024
@@ -170,7 +175,7 @@ def _log_counts(d, total, priors, stop, looks, look_first, look_last, coarse, fi
     return _with_lookups(unit * top, weight, looks, look_logs)
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def sums_by_test(row, code_first, test_first, numeric, d):
     """Turn sums by code into sums by test."""
     for h in range(len(numeric)):
@@ -186,7 +191,7 @@ def sums_by_test(row, code_first, test_first, numeric, d):
                     d[t + c - start, k] = row[c, k]
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def pair_tests(hist, n_upper, code_first, test_first, numeric, pairs):
     """Turn pair sums by code into ``pairs[c, t]``: sums over records that pass both tests."""
     running = np.zeros(hist.shape[1:], dtype=hist.dtype)
@@ -206,7 +211,7 @@ def pair_tests(hist, n_upper, code_first, test_first, numeric, pairs):
                 )
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def log_children(
     pairs, singles, total, priors, stop, looks, look_first, look_last, coarse, fine, unit, out
 ):
@@ -226,7 +231,7 @@ def log_children(
         )
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def log_children_signed(
     pairs, singles, total, priors, stop, looks, look_first, look_last, coarse, fine, unit, out
 ):
@@ -242,7 +247,7 @@ def log_children_signed(
             )
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def log_grandchildren(
     f,
     places,
@@ -292,12 +297,13 @@ def log_grandchildren(
         if numeric[f] and code == 0:
             break
         for g in range(f, n_upper):
-            running[:] = 0
-            for k in range(code_first[g + 1] - code_first[g] - 1, numeric[g] - 1, -1):
+            last = code_first[g + 1] - code_first[g] - 1
+            for k in range(last, numeric[g] - 1, -1):
                 line = hist[code_first[g] + k]
+                more = numeric[g] and k < last
                 for place in range(len(line)):
                     for j in range(classes):
-                        running[place, j] = line[place, j] + numeric[g] * running[place, j]
+                        running[place, j] = line[place, j] + (running[place, j] if more else 0)
                 d = test_first[g] + k - numeric[g]
                 if g == f and d < c:
                     continue
@@ -320,21 +326,26 @@ def log_grandchildren(
                 _write_pair(z, c, d, out)
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def _add_code(
     f, code, places, channels, weights, rows, row_first, triples, n_upper, code_first, numeric, hist
 ):
     """Add the records of one code of f; of a category, they alone are kept."""
-    if not numeric[f]:
-        hist[:] = 0
-    if len(triples):
-        hist[code_first[f] :] += triples[code]
-    else:
+    # Plain loops: whole arrays at once take many seconds to compile.
+    start = code_first[f]
+    for g in range(start, len(hist)):
+        for h in range(hist.shape[1]):
+            for k in range(hist.shape[2]):
+                if not numeric[f]:
+                    hist[g, h, k] = 0
+                if len(triples):
+                    hist[g, h, k] += triples[code, g - start, h, k]
+    if not len(triples):
         mine = rows[row_first[code] : row_first[code + 1]]
         add_pairs(places, channels, weights, mine, f, n_upper, 0, hist)
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def _write_pair(z, c, d, out):
     out[c, 1, d] = z[0] + z[1]
     out[c, 0, d] = z[2] + z[3]
@@ -342,13 +353,13 @@ def _write_pair(z, c, d, out):
     out[d, 0, c] = z[1] + z[3]
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def _grow(rise, fine, shift, k):
     """Return ``exp(unit * k)``, k of either sign; ``rise`` is 1 in its middle."""
     return rise[(k >> shift) + len(rise) // 2] * fine[k & (len(fine) - 1)]
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def powers_signed(pairs, singles, total, rise, fine, shift, most, power, inverse, fits):
     """Write ``exp(unit (2 pairs - singles))`` of every upper test and its inverse.
 
@@ -369,7 +380,7 @@ def powers_signed(pairs, singles, total, rise, fine, shift, most, power, inverse
                 inverse[c, t] = 1.0 / power[c, t]
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def _by_test_signed(row, code_first, test_first, numeric, d):
     for h in range(len(numeric)):
         start, stop, t = code_first[h], code_first[h + 1], test_first[h]
@@ -383,7 +394,7 @@ def _by_test_signed(row, code_first, test_first, numeric, d):
                 d[t + c - start] = row[c]
 
 
-@njit(nogil=True, cache=True, boundscheck=False, fastmath={"reassoc", "nsz", "contract"})
+@_vectorised
 def _four_weights(priors, up, down, c, c_inverse, d, d_inverse, n, n_inverse, z):
     """Write half the sum of ``p cosh(unit (2d - total))`` over all tests, for four regions."""
     both, one, other, none = 0.0, 0.0, 0.0, 0.0
@@ -396,7 +407,7 @@ def _four_weights(priors, up, down, c, c_inverse, d, d_inverse, n, n_inverse, z)
     z[0], z[1], z[2], z[3] = both, one, other, none
 
 
-@njit(nogil=True, cache=True, boundscheck=False, fastmath={"reassoc", "nsz", "contract"})
+@_vectorised
 def _four_lookups(prior, first, last, leaves, up, down, c, d, d_inverse, n, z):
     """Add the weight of a lookup to those of four regions, of which ``leaves`` are exp(unit total).
 
@@ -416,7 +427,7 @@ def _four_lookups(prior, first, last, leaves, up, down, c, d, d_inverse, n, z):
     z[3] += none / h
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def log_grandchildren_signed(
     f,
     places,
@@ -481,13 +492,12 @@ def log_grandchildren_signed(
                 rest[t] = _grow(rise, rise_fine, shift, fails)
                 rest_inverse[t] = 1.0 / rest[t]
         for g in range(f, n_upper):
-            running[:] = 0
-            for k in range(code_first[g + 1] - code_first[g] - 1, numeric[g] - 1, -1):
+            last = code_first[g + 1] - code_first[g] - 1
+            for k in range(last, numeric[g] - 1, -1):
                 line = hist[code_first[g] + k]
-                if not numeric[g]:
-                    running[:] = 0
+                more = numeric[g] and k < last
                 for place in range(len(line)):
-                    running[place] += line[place]
+                    running[place] = line[place] + (running[place] if more else 0)
                 d = test_first[g] + k - numeric[g]
                 if g == f and d < c:
                     continue
