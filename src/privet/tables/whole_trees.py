@@ -638,7 +638,6 @@ class _Sums:
             list(pool.map(visit, range(drawing.n_upper)))
         return out
 
-
     def _powers(self, pairs: NDArray[Any], singles: NDArray[Any], total: Any) -> tuple[Any, ...]:
         """Return tables of exponentials, and those of every upper test, as far as they fit."""
         drawing = self.drawing
