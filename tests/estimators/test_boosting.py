@@ -33,6 +33,7 @@ from privet.learners.boosting import (
     rounds_of,
     single_tree_is_better,
 )
+from privet.learners.whole_trees import spread_out
 from privet.model import EITHER
 from privet.tree import Tree
 
@@ -444,15 +445,43 @@ class TestRules:
         mass=st.floats(0, 1e9),
         more=st.floats(1, 100),
         pure=st.booleans(),
-        number=st.booleans(),
+        labels=st.sampled_from([None, 2, 5]),
         shallow=st.booleans(),
     )
     @settings(max_examples=60)
-    def test_more_data_never_make_fewer_rounds(self, mass, more, pure, number, shallow):
-        rounds = rounds_of(mass, pure=pure, number=number, shallow=shallow)
-        assert 1 <= rounds <= 100
-        assert rounds_of(mass * more, pure=pure, number=number, shallow=shallow) >= rounds
-        assert rounds_of(math.inf, pure=pure, number=number, shallow=shallow) >= rounds
+    def test_more_data_never_make_fewer_rounds(self, mass, more, pure, labels, shallow):
+        rounds = rounds_of(mass, pure=pure, labels=labels, shallow=shallow)
+        assert 1 <= rounds <= 200
+        assert rounds_of(mass * more, pure=pure, labels=labels, shallow=shallow) >= rounds
+        assert rounds_of(math.inf, pure=pure, labels=labels, shallow=shallow) >= rounds
+
+    def test_rounds_by_mass_with_delta(self):
+        known = {"pure": False, "labels": 2, "shallow": False}
+        assert rounds_of(49_999, **known) == 31
+        assert rounds_of(50_000, **known) == 63
+        assert rounds_of(10**9, **known) == 200
+        assert rounds_of(10**9, **known | {"labels": 3}) == 40
+
+    def test_upper_features_rotate(self):
+        """A quarter of the features for two classes, three for more; all of them in turn."""
+        features = {f"x{j}": Numeric(0, 1) for j in range(9)}
+        budget = Budget(rho=1)
+        for classes, rows, width in ((2, 20_000, 3), (4, 20_000, 3), (4, 2_000, None)):
+            schema = Schema(features, "y", classes=list(range(classes)))
+            plan = make_plan(schema, rows, budget.limit, budget, None, None)
+            assert {block.width for block in plan.rounds if block.depth == 3} <= {width}
+            assert (plan.rounds[0].depth == 3) == (width is not None) or classes == 4
+        assert {j for turn in range(9) for j in spread_out(9, 3, turn)} == set(range(9))
+
+    def test_quantiles_are_finer_where_rows_pay_for_them(self):
+        schema = Schema({"x": Numeric(0, 1)}, "y", classes=[0, 1])
+        budget = Budget(rho=Fraction(1, 8))  # a selection of all of it has epsilon 1
+        levels = [
+            (plan.quantiles is not None, plan.levels)
+            for rows in (1_700, 1_900, 3_400, 3_600)
+            for plan in [make_plan(schema, rows, budget.limit, budget, None, None)]
+        ]
+        assert levels == [(False, 4), (True, 4), (True, 4), (True, 6)]
 
     @given(
         kind=st.sampled_from(["two", "four", "number"]),

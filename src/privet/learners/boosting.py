@@ -35,7 +35,13 @@ from privet.learners.reaches import (
     buy_scale,
     start_with_reach,
 )
-from privet.learners.whole_trees import TreeBlock, affordable, spread_out
+from privet.learners.whole_trees import (
+    AFFORDABLE,
+    TreeBlock,
+    affordable,
+    spread_out,
+    work_of_three,
+)
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
 from privet.tables import Cells, Scores, Subtree, Table, View, pull_deviation
@@ -52,6 +58,13 @@ SCALED_BEFORE = (1, 3, 7, 15, 31)
 BEYOND_LEAF = 6
 #: The leaves' sums are cut at this many reaches.
 LEAF_REACHES = 2
+#: With delta and classes, quantiles are found by this many halvings, if rows x epsilon of each of
+#: them is at least so large.
+FINE_LEVELS, ENOUGH_FOR_FINE = 6, 400
+#: From rows x epsilon = this on, two classes with delta have rounds by the square root alone.
+MANY_ROUNDS_FROM = 50_000
+#: Several classes have rounds of depth 3 with delta from here on, with so many features above.
+SEVERAL_FROM, SEVERAL_WIDTH = 8_000, 3
 #: A Newton step is cut here.
 LONGEST_STEP = 2.0
 
@@ -64,6 +77,7 @@ class BoostingPlan:
     grid: int
     rounds: tuple[TreeBlock, ...]
     rate: float
+    levels: int = QUANTILE_LEVELS
 
 
 def learn_classes(
@@ -108,7 +122,7 @@ def learn_classes(
     if n_rounds is None and better(rows):
         return one(table, amount=amount, n_rows=n_rows, counted=rows)
     plan = make_plan(table.schema, rows, amount, budget, n_rounds, max_depth)
-    view = make_view(table, plan.grid, plan.quantiles)
+    view = make_view(table, plan.grid, plan.quantiles, levels=plan.levels)
     cells, scores = table.root(view), table.start_scores(start)
     trees = []
     for turn, block in enumerate(plan.rounds):
@@ -246,29 +260,62 @@ def make_plan(
     pure = budget.accountant == "pure"
     mass = n_rows * float(budget.selection_epsilon(amount))
     numeric, grid, quantiles = n_numeric(schema), grid_of(schema), None
+    labels = 2 if schema.classes is None else len(schema.classes)
+    number = schema.classes is None
+    levels = QUANTILE_LEVELS
     if numeric:
         share = Fraction(1, 10) if pure else Fraction(8, 100)
-        level = budget.selection_epsilon(amount * share / (QUANTILE_LEVELS * numeric))
-        if mass / numeric >= 1000 if pure else n_rows * float(level) >= 250:
+
+        def level(halvings: int) -> float:
+            of_one = budget.selection_epsilon(amount * share / (halvings * numeric))
+            return n_rows * float(of_one)
+
+        if mass / numeric >= 1000 if pure else level(QUANTILE_LEVELS) >= 250:
+            if not pure and not number and level(FINE_LEVELS) >= ENOUGH_FOR_FINE:
+                levels = FINE_LEVELS
             quantiles = amount * share
-            amount = less(amount, quantiles)
-    number = schema.classes is None
+    left = amount if quantiles is None else less(amount, quantiles)
     features = len(schema.names)
     shallow = not pure and not number and mass < 5_000 and features > 12
     depth = min(max_depth or 3, 2 if shallow else 3)
     if n_rounds is None:
-        n_rounds = rounds_of(mass, pure=pure, number=number, shallow=depth < 3)
-    sizes = most_tests(schema, grid, quantiles=quantiles is not None)
-    labels = 2 if schema.classes is None else len(schema.classes)
-    one = affordable(TreeBlock(depth, amount / n_rounds), n_rows, sizes, labels, mass)
+        n_rounds = rounds_of(mass, pure=pure, labels=None if number else labels, shallow=depth < 3)
+    sizes = most_tests(schema, grid, quantiles=quantiles is not None, levels=levels)
+    one = affordable(TreeBlock(depth, left / n_rounds), n_rows, sizes, labels, mass)
     one = TreeBlock(one.depth, one.amount, one.width)
-    return BoostingPlan(quantiles, grid, (one,) * n_rounds, 1.0 if n_rounds <= 8 else 0.7)
+    if depth == 3 and not number:
+        one = rotating(one, n_rows, sizes, labels, mass, pure=pure)
+    rate = 1.0 if n_rounds <= 8 else 0.7
+    return BoostingPlan(quantiles, grid, (one,) * n_rounds, rate, levels)
 
 
-def rounds_of(mass: float, *, pure: bool, number: bool, shallow: bool) -> int:
-    """Return how many rounds are worth their noise."""
+def rotating(
+    block: TreeBlock, rows: int, sizes: list[int], labels: int, mass: float, *, pure: bool
+) -> TreeBlock:
+    """Return a round of depth 3 whose upper levels have few features, others every round.
+
+    They are a quarter of all for two classes, three for more, if a block may cost that much.
+    """
+    width = max(2, math.ceil(len(sizes) / 4))
+    if labels > 2:
+        if pure or mass < SEVERAL_FROM:
+            return block
+        width = SEVERAL_WIDTH
+    if block.depth == 3 and block.width is not None:
+        width = min(width, block.width)
+    width = min(width, len(sizes))
+    if work_of_three(width, rows, sizes, labels) > AFFORDABLE:
+        return block
+    return TreeBlock(3, block.amount, width)
+
+
+def rounds_of(mass: float, *, pure: bool, labels: int | None, shallow: bool) -> int:
+    """Return how many rounds are worth their noise; ``labels`` is None for a number."""
+    number = labels is None
     least = 1 if number or not pure else 2
     most = (48 if number else 32) if pure else (100 if number else 40)
+    if labels == 2 and not pure and mass >= MANY_ROUNDS_FROM:
+        return round(min(max(0.28 * math.sqrt(mass), 40.0), 200.0))
     if mass == math.inf:
         return most
     ideal = math.sqrt(mass) / (12 if pure else 5)

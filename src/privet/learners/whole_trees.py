@@ -328,6 +328,14 @@ def affordable(
     return TreeBlock(2, block.amount, width, bought=mass >= 1_000)
 
 
+def work_of_three(width: int, rows: int, sizes: list[int], classes: int) -> float:
+    """Return about how many steps a block of depth 3 takes whose upper levels have few features."""
+    features, tests = len(sizes), sum(sizes)
+    per_test = 1 if classes == 2 else 2 * classes
+    pairs = (width * tests / features) ** 2
+    return max(2 * tests * pairs * per_test, min(rows, MANY_ROWS) * features * width**2 / 2)
+
+
 def spread_out(features: int, width: int, turn: int = 0) -> list[int]:
     """Return some features by a public rule that spreads them out; every turn takes others."""
     return sorted({(features * i // width + turn) % features for i in range(width)})

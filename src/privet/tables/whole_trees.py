@@ -43,7 +43,11 @@ from privet.tables.tree_sums import Region, Source, sources
 STOP = 0.5
 #: Error bounds are proved up to this many tests, times channels (see ``TreeLayout``).
 MOST_TESTS = 2**21
-_NEGLIGIBLE = 750.0  # exp(-750) is below the smallest double
+_NEGLIGIBLE = 64.0  # exp(-64) of the largest term of a sum
+#: Exponents up to this are multiplied by threes, those beyond it are subtracted first.
+_FITTING = 230.0
+#: Products need two doubles for every upper test and test, and lookups of few categories.
+MOST_PRODUCTS, LONGEST_PRODUCT = 2**22, 2**9
 
 
 @dataclass(frozen=True)
@@ -181,6 +185,7 @@ class _Drawing:
         self.fine = np.exp(-self.unit * np.arange(1024))
         self.coarse = np.exp(-self.unit * 1024 * np.arange(end // 1024 + 2))
         self.coarse[-1] = 0.0
+        self.mass = mass
 
         self.occupied = [
             np.flatnonzero(counts[j]) if merge else np.arange(size)
@@ -376,7 +381,10 @@ class _Sums:
         upper = len(drawing.above)
         common = self._common()
         sides = np.empty((upper, 2))
-        self.loops.log_children(pairs, self.singles, self.total, *common, sides)
+        if drawing.n_channels == 1:
+            self.loops.log_children_signed(*self._signed(pairs), *common, sides)
+        else:
+            self.loops.log_children(pairs, self.singles, self.total, *common, sides)
         alone = float(self.loops.log_depth_1(self.singles, self.total, *common))
         children = sides.sum(axis=1)
         if depth == 2:
@@ -429,29 +437,46 @@ class _Sums:
         )
         return pairs
 
+    def _signed(self, pairs: NDArray[Any]) -> tuple[Any, ...]:
+        """Return pairs, singles and total of two classes: they have one channel."""
+        return pairs[:, :, 0], self.singles[:, 0], self.total[0]
+
     def _grandchildren(self, pairs: NDArray[Any], common: tuple[Any, ...]) -> NDArray[np.float64]:
         drawing, deeper = self.drawing, self.region.deeper
         assert deeper is not None
         out = np.empty((len(drawing.above), 2, len(drawing.above)))
+        layout = (drawing.code_first, drawing.test_first, drawing.numeric)
+        sums: tuple[Any, ...] = (pairs, self.singles, self.total)
+        loop = self.loops.log_grandchildren
+        if drawing.n_channels == 1:
+            loop, sums = self.loops.log_grandchildren_signed, self._signed(pairs)
+            common = (*common, *self._powers(*sums))
 
         def visit(f: int) -> None:
-            self.loops.log_grandchildren(
-                f,
-                *deeper.planes(f),
-                drawing.n_upper,
-                pairs,
-                self.singles,
-                self.total,
-                drawing.code_first,
-                drawing.test_first,
-                drawing.numeric,
-                *common,
-                out,
-            )
+            loop(f, *deeper.planes(f), drawing.n_upper, *sums, *layout, *common, out)
 
         with ThreadPoolExecutor(drawing.workers) as pool:
             list(pool.map(visit, range(drawing.n_upper)))
         return out
+
+    def _powers(self, pairs: NDArray[Any], singles: NDArray[Any], total: Any) -> tuple[Any, ...]:
+        """Return tables of exponentials, and those of every upper test, as far as they fit."""
+        drawing = self.drawing
+        unit = drawing.unit
+        shift = min(max(math.floor(math.log2(8 / unit)), 0), 10)
+        most = int(min(_FITTING / unit, 2 * drawing.mass))
+        half = (3 * most >> shift) + 2
+        rise = np.exp(unit * 2**shift * np.arange(-half, half))
+        fine = np.exp(unit * np.arange(2**shift))
+        fits = np.zeros(len(pairs), dtype=np.bool_)
+        longest = max([0, *(drawing.look_last - drawing.look_first).tolist()])
+        if pairs.size > MOST_PRODUCTS or longest > LONGEST_PRODUCT:
+            nothing = np.zeros((0, 0))
+            return rise, fine, shift, most, nothing, nothing, fits
+        power, inverse = np.empty(pairs.shape), np.empty(pairs.shape)
+        tables = (rise, fine, shift, most, power, inverse, fits)
+        self.loops.powers_signed(pairs, singles, total, *tables)
+        return tables
 
 
 def _log(values: Any) -> Any:
