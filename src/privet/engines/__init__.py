@@ -1,6 +1,16 @@
 """Exact whole numbers about rows, wherever the rows are. Everything here is inside the wall."""
 
 from privet.engines.axes import Axis
+from privet.engines.bases import (
+    CALIBRATION_SQUARES,
+    LARGEST,
+    STEP,
+    UNIT,
+    Basis,
+    Curves,
+    Peaks,
+    Tabled,
+)
 from privet.engines.encoding import workers
 from privet.engines.engine import BlockEngine
 from privet.engines.interface import Engine, Records
@@ -13,15 +23,23 @@ from privet.engines.stored import encode_stream, holds_blocks, keep_blocks, open
 from privet.engines.views import View
 
 __all__ = [
+    "CALIBRATION_SQUARES",
     "HEAVIEST",
+    "LARGEST",
+    "STEP",
+    "UNIT",
     "Axis",
+    "Basis",
     "BlockEngine",
     "CellsHandle",
+    "Curves",
     "Engine",
+    "Peaks",
     "Records",
     "ScoresHandle",
     "Sparse",
     "Split",
+    "Tabled",
     "TreeLayout",
     "View",
     "encode_stream",

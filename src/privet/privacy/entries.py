@@ -34,6 +34,9 @@ class QuestionKind(StrEnum):
     FEATURES = "features"
     WHOLE_TREE = "whole-tree"
     GRADIENTS = "gradients"
+    SUMS = "sums"
+    SLOPES = "slopes"
+    CALIBRATION = "calibration"
     QUANTILES = "quantiles"
     #: From an older file, in that file's words.
     OTHER = "other"
