@@ -3,7 +3,8 @@
 Each round draws one small tree at once, on records that weigh by how wrong their scores are, keeps
 its tests, and buys noisy sums of derivatives in its leaves; a Newton step, shrunk by the noise's
 deviation, becomes the leaf's score. How many rounds there are, how deep and at what cost follows
-from public numbers. Where a single tree is better, a single tree it is. Proof:
+from public numbers. With delta and two classes, rounds start from slopes (``slopes``); where slopes
+and the labels of a tree rank better, or a single tree is better, these it is. Proof:
 ``docs/proofs/boosting.md``; rules: ``docs/rules.md``.
 """
 
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
-from privet.learners import regression_trees, whole_trees
+from privet.learners import regression_trees, slopes, whole_trees
 from privet.learners._assembly import leaf_cells, score_tree, without_dead_ends
 from privet.learners._views import QUANTILE_LEVELS, grid_of, make_view, most_tests, n_numeric
 from privet.learners.budgets import less, start_of_classes, start_of_number
@@ -33,6 +34,10 @@ LEAF_SHARE = Fraction(3, 10)
 LEAF_SHARE_NUMBER = Fraction(4, 10)
 #: Part of the budget for the leaves of a single tree, if probabilities matter.
 PROBABILITY_SHARE = Fraction(1, 5)
+#: With delta, two classes are ranked best by slopes and a tree's labels, if rows x epsilon lies
+#: between these; above, rounds start from slopes, for this part of the budget.
+RANKED_BY_SLOPES = (200, 5_000)
+SLOPE_SHARE = Fraction(15, 100)
 #: At pure epsilon one tree is learnt for a number, if rows x epsilon lies between these.
 SINGLE_NUMBER = (2_000, 60_000)
 #: A Newton step is cut here.
@@ -82,10 +87,22 @@ def learn_classes(
         )
     ):
         return one(amount=amount, n_rows=rows)
+    part = slopes_pay(rows, budget, whole, classes=len(table.schema.classes or ()))
+    if part == "all" and n_rounds is None and not labels_only:
+        return slopes.learn_labelled(
+            table, start, amount=amount, rows=rows, max_depth=max_depth, merge=merge
+        )
+    trees: list[Tree] = []
+    scores = table.start_scores(start)
+    if part == "first":
+        bought = amount * SLOPE_SHARE
+        amount = less(amount, bought)
+        first = slopes.fit(table, start, amount=bought, rows=rows, plain=True)
+        start, scores = first.start, first.scores(table, table.root(first.view))
+        trees += first.trees()
     plan = make_plan(table.schema, rows, amount, budget, n_rounds, max_depth)
     view = make_view(table, plan.grid, plan.quantiles)
-    cells, scores = table.root(view), table.start_scores(start)
-    trees = []
+    cells = table.root(view)
     for turn, block in enumerate(plan.rounds):
         subtree, leaves = _grow(cells, view, scores, block, turn, LEAF_SHARE, 0.0, merge=merge)
         found = leaves.noisy_gradients(scores, block.amount * LEAF_SHARE)
@@ -179,7 +196,18 @@ def single_tree_is_better(
     mass = rows * float(budget.selection_epsilon(amount))
     if budget.accountant == "pure":
         return mass < (50_000 if labels_only else 10_000)
+    if classes == 2 and not labels_only:
+        return mass < RANKED_BY_SLOPES[0]
     return mass < 800 * (classes - 1)
+
+
+def slopes_pay(rows: int, budget: Budget, amount: Amount, *, classes: int) -> str:
+    """Tell by rows x epsilon what slopes are good for: "none" of it, "all", or the "first" part."""
+    mass = rows * float(budget.selection_epsilon(amount))
+    low, high = RANKED_BY_SLOPES
+    if budget.accountant == "pure" or classes != 2 or mass < low:
+        return "none"
+    return "all" if mass < high else "first"
 
 
 def single_tree_is_better_for_numbers(rows: int, budget: Budget, amount: Amount) -> bool:

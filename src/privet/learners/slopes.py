@@ -46,7 +46,7 @@ LABEL_SHARE = Fraction(45, 100)
 #: Part of the budget for the choice of features, if not all are used.
 CHOICE_SHARE = Fraction(1, 5)
 #: Features that are used at least, and what each further one needs in rows x epsilon.
-FEWEST_FEATURES, FEATURE_MASS = 10, 40
+FEWEST_FEATURES, FEATURE_MASS = 10, 15
 #: Shares of the rest, in hundredths of what it was with the class counts.
 _REST = 1 - CLASSES_SHARE
 MOMENT_SHARE = Fraction(20, 100) / _REST
@@ -60,8 +60,9 @@ FARTHEST = 2.5
 QUARTILES = ((-0.674, 0.75), (0.0, 0.5), (0.674, 0.25))
 #: A record's functions are cut at this part of their typical length.
 TYPICAL = 0.9
-#: The first score is that of a share within these limits.
-LEAST_SHARE, MOST_SHARE = 0.02, 0.98
+#: No class has a smaller first share than this, or about four deviations of the noise of shares,
+#: which is this divided by rows x epsilon.
+LEAST_SHARE, SHARE_NOISE = 0.02, 46
 #: How far slopes may move in all, and in how many steps.
 SHORTEST_PATH, LONGEST_PATH, CURVED_FROM = 4.0, 64.0, 24.0
 FEWEST_STEPS, MOST_STEPS = 10, 120
@@ -91,12 +92,12 @@ class Slopes:
     label: Subtree | None = None
     by_leaf: NDArray[np.float64] | None = None
 
-    def scores(self, table: Table, root: Cells, leaves: Cells) -> Scores:
-        """Return the scores that it gives the records of a table."""
+    def scores(self, table: Table, root: Cells, leaves: Cells | None = None) -> Scores:
+        """Return the scores that it gives the records of a table, and of the label's leaves."""
         found = table.start_scores(self.start)
         if self.curves:
             found.add_curves(root, self.curves)
-        if self.by_leaf is not None:
+        if self.by_leaf is not None and leaves is not None:
             found.add(leaves, self.by_leaf)
         return found
 
@@ -201,7 +202,7 @@ def make_plan(
     budget: Budget, amount: Amount, rows: int, start: tuple[float, ...], features: int
 ) -> SlopePlan:
     """Return how far slopes move, by how much a record stands out of the noise."""
-    shares, start = _limited(start)
+    shares, start = _limited(start, rows * float(budget.selection_epsilon(amount)))
     if len(shares) == 2:
         largest = float(shares.max())
     else:  # the longest residual before the first step
@@ -219,11 +220,13 @@ def make_plan(
     )
 
 
-def _limited(start: tuple[float, ...]) -> tuple[NDArray[np.float64], tuple[float, ...]]:
-    """Return the shares of classes by the first scores, within limits, and scores of these."""
+def _limited(
+    start: tuple[float, ...], mass: float
+) -> tuple[NDArray[np.float64], tuple[float, ...]]:
+    """Return the shares of classes by the first scores, none too small, and scores of these."""
     scores = np.array(start if len(start) > 1 else (0.0, *start))
     shares = np.exp(scores - scores.max())
-    shares = np.clip(shares / shares.sum(), LEAST_SHARE, MOST_SHARE)
+    shares = np.maximum(shares / shares.sum(), min(LEAST_SHARE, SHARE_NOISE / mass))
     shares /= shares.sum()
     logs = np.log(shares)
     if len(start) == 1:
