@@ -53,7 +53,7 @@ class Probe(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     epsilon : float
     schema : Schema
     given : dict, optional
-        What the question comes with, besides its amount.
+        What the question comes with, besides its amount. Scores are given by their start.
     by : str, optional
         A feature: its codes are the cells that are asked. The whole table is one cell if None.
     delta : float, optional
@@ -104,8 +104,10 @@ class Probe(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         asked = table
         if self.question not in vars(PrivateTable):
             asked = table.root() if self.by is None else table.root().partition(self.by)
-        amount = table.ledger.left
-        return getattr(asked, self.question)(**(self.given or {}), amount=amount)
+        given = dict(self.given or {})
+        if "scores" in given:
+            given["scores"] = table.start_scores(given["scores"])
+        return getattr(asked, self.question)(**given, amount=table.ledger.left)
 
 
 class SharedProbe(Probe):

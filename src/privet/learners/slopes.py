@@ -66,6 +66,8 @@ LEAST_SHARE, SHARE_NOISE = 0.02, 46
 #: How far slopes may move in all, and in how many steps.
 SHORTEST_PATH, LONGEST_PATH, CURVED_FROM = 4.0, 64.0, 24.0
 FEWEST_STEPS, MOST_STEPS = 10, 120
+#: With fewer rows x epsilon for the steps, slopes move less: noise would be all they show.
+WHOLE_PATH_FROM = 100
 #: A label, as a number.
 LABEL = 0.5
 
@@ -202,7 +204,8 @@ def make_plan(
     budget: Budget, amount: Amount, rows: int, start: tuple[float, ...], features: int
 ) -> SlopePlan:
     """Return how far slopes move, by how much a record stands out of the noise."""
-    shares, start = _limited(start, rows * float(budget.selection_epsilon(amount)))
+    mass = rows * float(budget.selection_epsilon(amount))
+    shares, start = _limited(start, mass)
     if len(shares) == 2:
         largest = float(shares.max())
     else:  # the longest residual before the first step
@@ -212,6 +215,7 @@ def make_plan(
         scale = largest if len(shares) == 2 else largest / math.sqrt(2)
         reach = rows * math.sqrt(2 * float(amount)) / (TYPICAL * scale * math.sqrt(features))
     path = min(max(reach / 6, SHORTEST_PATH), LONGEST_PATH)
+    path *= min(mass / WHOLE_PATH_FROM, 1.0) ** 2
     curved = 1.0 if path >= CURVED_FROM else 0.5
     steps = min(max(math.ceil(2 * path), FEWEST_STEPS), MOST_STEPS)
     typical = features * (1 + curved**2 + 0.1875)
