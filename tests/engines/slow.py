@@ -12,6 +12,7 @@ from math import isnan
 
 import numpy as np
 
+from privet.engines.bases import Tabled, bounded_weights, calibration_moments
 from privet.engines.losses import loss_of
 from privet.reading import Columns, column_of
 from privet.schema import Numeric
@@ -119,9 +120,19 @@ class SlowEngine:
         return Cells(found, int(first[-1]), cells.view)
 
     def start_scores(self, start):
+        self.start = float(start[0])
         return np.tile(np.array(start, dtype=float), (self.rows, 1))
 
     def add_scores(self, scores, cells, values):
+        if isinstance(values, tuple):
+            codes, found = self.codes(cells.view), scores.copy()
+            for i, cell in enumerate(cells.of):
+                more = np.zeros(scores.shape[1])
+                for feature, table in values:
+                    more = more + table[codes[feature][i]]
+                if cell >= 0:
+                    found[i] = found[i] + more
+            return found
         return np.array(
             [
                 row if cell < 0 else row + values[cell]
@@ -189,6 +200,33 @@ class SlowEngine:
                 counts[cell, sum(abs(y - score) > mark for mark in marks)] += 1
         return counts
 
+    def slopes(self, cells, scores, basis, largest, longest):
+        """One record at a time: a record's integers do not depend on who is asked with it."""
+        codes, targets = self.codes(cells.view), self.numbers()
+        sums = np.zeros((basis.width, scores.shape[1]), dtype=np.int64)
+        for i, cell in enumerate(cells.of):
+            if cell < 0:
+                continue
+            places = [codes[feature][i] for feature, _ in basis.features]
+            places += [cell] if basis.of_cells is not None else []
+            values = np.concatenate(
+                [_values(part, place) for part, place in zip(basis.parts, places, strict=True)]
+            )
+            residuals = self.loss.residuals(targets[i : i + 1], scores[i : i + 1])
+            squares = np.array([(values**2).sum()])
+            (weights,) = bounded_weights(residuals, squares, largest, longest)
+            sums += np.outer(values, weights)
+        return sums
+
+    def calibration(self, cells, scores, shift, factor):
+        start, targets = self.start, self.numbers()
+        sums = np.zeros(5, dtype=np.int64)
+        for i, cell in enumerate(cells.of):
+            if cell >= 0:
+                apart = scores[i : i + 1, 0] - start
+                sums += calibration_moments(targets[i : i + 1], apart, shift, factor)[0]
+        return sums
+
     def _places(self, cells, axes):
         codes = self.codes(cells.view)
         for i, cell in enumerate(cells.of):
@@ -253,6 +291,15 @@ class SlowEngine:
             for margin, sums in found.items():
                 sums[(*(kept[h] for h in margin), channel)] += signed
         return found
+
+
+def _values(part, place):
+    """Return the functions of one code."""
+    if isinstance(part, Tabled):
+        return part.values[place]
+    peak = np.zeros(part.size, dtype=np.int64)
+    peak[place] = part.height
+    return peak - part.levels
 
 
 def mix(state):

@@ -19,7 +19,18 @@ import pyarrow as pa
 import pytest
 
 from privet import Budget, Categorical, Numeric, PrivateTable, PrivateTreeClassifier, Schema
-from privet.engines import Axis, BlockEngine, Engine, Split, TreeLayout, View, _kernels
+from privet.engines import (
+    Axis,
+    Basis,
+    BlockEngine,
+    Engine,
+    Peaks,
+    Split,
+    Tabled,
+    TreeLayout,
+    View,
+    _kernels,
+)
 from privet.engines import engine as engine_module
 from privet.engines.blocks import Block
 from privet.engines.memory import LocalBlocks
@@ -156,6 +167,12 @@ class Walk:
             most = int(self.rng.integers(0, pair[1].size + 1))
             chosen = self.rng.permutation(pair[1].size)[:most]
             made = tuple(e.take(c, chosen) for e, c in zip(self.engines, pair, strict=True))
+        elif kind == 2 and self.rng.random() < 0.5:
+            self.scores = tuple(
+                e.add_scores(s, c, self.curves(pair[1]))
+                for e, s, c in zip(self.engines, self.scores, pair, strict=True)
+            )
+            return
         elif kind == 2:
             values = self.rng.normal(size=(pair[1].size, self.scores[1].shape[1]))
             self.scores = tuple(
@@ -241,6 +258,43 @@ class Walk:
             self.same(
                 *(
                     getattr(engine, question)(cells, scores, (0.125, 0.5, 0.75, 1.0))
+                    for engine, cells, scores in zip(self.engines, pair, self.scores, strict=True)
+                )
+            )
+
+    def curves(self, cells):
+        """Return values by the codes of some features, always the same for the same cells."""
+        rng = np.random.default_rng(cells.size)
+        width = self.scores[1].shape[1]
+        return tuple((j, rng.normal(size=(cells.view.sizes[j], width))) for j in (5, 0))
+
+    def basis(self, cells):
+        """Return functions of some features, and sometimes of the cells."""
+        features = []
+        for j in self.rng.permutation(len(cells.view.sizes))[:3].tolist():
+            size = cells.view.sizes[j]
+            if self.rng.random() < 0.5:
+                features.append((j, Peaks.of(1.4, self.rng.random(size))))
+            else:
+                features.append((j, Tabled.of(self.rng.normal(size=(size, 3)))))
+        of_cells = Tabled.of(self.rng.normal(size=(cells.size, 2))) if cells.size else None
+        return Basis(tuple(features), of_cells if self.rng.random() < 0.5 else None)
+
+    def ask_slopes(self, question, pair):
+        basis = self.basis(pair[1])
+        for longest in (700, 4_000):
+            self.same(
+                *(
+                    getattr(engine, question)(cells, scores, basis, 40_000, longest)
+                    for engine, cells, scores in zip(self.engines, pair, self.scores, strict=True)
+                )
+            )
+
+    def ask_calibration(self, question, pair):
+        if len(self.schema.classes or ()) == 2:
+            self.same(
+                *(
+                    getattr(engine, question)(cells, scores, 0.3, 1.7)
                     for engine, cells, scores in zip(self.engines, pair, self.scores, strict=True)
                 )
             )

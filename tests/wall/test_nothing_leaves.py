@@ -25,6 +25,7 @@ from privet import (
     DiffPID3Classifier,
     DiPriMeForestClassifier,
     DiPriMeTreeRegressor,
+    PrivateAdditiveClassifier,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivateTable,
@@ -38,7 +39,16 @@ from privet import (
 )
 from privet.criteria import Gini
 from privet.datasets import PATIENTS, make_patients
-from privet.engines import Axis, BlockEngine, CellsHandle, Engine, ScoresHandle, TreeLayout
+from privet.engines import (
+    Axis,
+    Basis,
+    BlockEngine,
+    CellsHandle,
+    Engine,
+    Peaks,
+    ScoresHandle,
+    TreeLayout,
+)
 from privet.engines.blocks import Block
 from privet.engines.memory import LocalBlocks
 from privet.federation import FederatedTable, Party
@@ -199,6 +209,8 @@ def test_all_answers_of_engines_are_known():
         "histograms",
         "moments",
         "distance_counts",
+        "slopes",
+        "calibration",
         "places",
         "sides",
         "tree_rows",
@@ -230,6 +242,11 @@ def test_every_estimator_and_its_learners_view_hold_nothing_exact(kind, tainted,
 MORE = [
     PrivateBoostingClassifier(schema=PATIENTS, n_rounds=3, max_depth=1, delta=1e-6),
     PrivateBoostingClassifier(schema=PATIENTS, max_depth=2),
+    PrivateBoostingClassifier(schema=PATIENTS, max_depth=1, delta=1e-6),
+    PrivateBoostingClassifier(
+        schema=PATIENTS, n_rounds=1, max_depth=1, epsilon=8.0, delta=1e-6, n_rows=ROWS
+    ),
+    PrivateAdditiveClassifier(schema=PATIENTS, delta=1e-6),
     PrivateBoostingRegressor(schema=DAYS, n_rounds=2, max_depth=2, epsilon=10.0, delta=1e-6),
     PrivaTreeClassifier(schema=PATIENTS, binning="quantile", max_depth=3),
     PrivaTreeClassifier(schema=PATIENTS, binning="joint-quantile", max_depth=2),
@@ -369,7 +386,7 @@ def asked_of(engine, name):
     layout = TreeLayout(
         (0,), 1, (np.arange(PATIENTS.sizes[0]),), np.array([0, PATIENTS.sizes[0]]), 2, False
     )
-    axis = Axis(0, 0, 1)
+    axis, zeros = Axis(0, 0, 1), np.zeros(PATIENTS.sizes[0], dtype=np.int64)
     return {
         "class_counts": (cells,),
         "target_counts": (cells, 1),
@@ -377,6 +394,8 @@ def asked_of(engine, name):
         "histograms": (cells, [0]),
         "moments": (cells, scores, 1.0),
         "distance_counts": (cells, scores, (0.5, 1.0)),
+        "slopes": (cells, scores, Basis(((0, Peaks(1, zeros)),)), 1, 1),
+        "calibration": (cells, scores, 0.0, 1.0),
         "places": (cells, [axis]),
         "sides": (cells, [axis], np.zeros(1, dtype=np.int32), None),
         "tree_rows": (cells, 0, 1, scores, 1.0),

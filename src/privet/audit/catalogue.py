@@ -34,7 +34,7 @@ from privet.estimators import (
     TopDownClassifier,
 )
 from privet.schema import Categorical, Numeric, Schema
-from privet.tables import Multiway
+from privet.tables import Basis, Multiway, Peaks, Tabled
 
 _A, _B = Categorical(["u"]), Categorical(["u"])
 _X = Numeric(0, 1, bins=2)
@@ -56,6 +56,9 @@ PAIR = Schema({"a": Categorical(["u", "v"]), "b": _B}, target="y", classes=[0, 1
 PAIR_NUMBER = Schema({"a": Categorical(["u", "v"]), "b": _B}, target="y", bounds=(0, 1))
 NUMBER = Schema({"a": _A}, target="y", bounds=(0, 1))
 DELTA = 1e-6
+#: Functions of a feature's codes, longer at some than what a question cuts them to.
+_STEEP_A = Peaks.of(1.4, np.array([0.3, 0.6]))
+_STEEP_X = Tabled.of(np.array([[-2.0, 0.5], [0.7, -0.5], [0.0, 0.0]]))
 
 
 @dataclass(frozen=True)
@@ -300,10 +303,9 @@ def of_questions(epsilon: float = 1.0) -> Iterator[Case]:
         *,
         by: str | None = None,
         delta: float | None = None,
-        start: Sequence[float] | None = None,
         **given: Any,
     ) -> Case:
-        model = Probe(question, epsilon, schema, given=given, by=by, delta=delta, start=start)
+        model = Probe(question, epsilon, schema, given=given, by=by, delta=delta)
         return Case("question", f"{question}, {options}", model, limits or {}, records)
 
     most_telling = {"paths": 2}
@@ -324,11 +326,25 @@ def of_questions(epsilon: float = 1.0) -> Iterator[Case]:
         for share in (Fraction(1, 50), Fraction(3, 10), Fraction(1, 2), Fraction(9, 10)):
             yield case(
                 f"{share} beyond, {account}", "noisy_scale", NUMBER, None, FAR_AND_NEAR,
-                start=(0.0,), share=share, delta=delta,
+                scores=(0.0,), share=share, delta=delta,
             )  # fmt: skip
     yield case(
         "3 parts", "joint_quantiles", CONTINUOUS, most_telling, NUMBERS, feature="x", parts=3
     )
+    few = {"most_outcomes": 2}
+    a_and_x = Basis(((0, _STEEP_A), (1, _STEEP_X)))
+    yield case("two features", "noisy_sums", MIXED, few, delta=DELTA, basis=a_and_x)
+    for schema in (MIXED, FOUR_CLASSES_MIXED):
+        classes = len(schema.classes or ())
+        yield case(
+            f"{classes} classes", "noisy_slopes", schema, few, delta=DELTA, basis=a_and_x,
+            scores=(0.5,) if classes == 2 else (0.5, 0.0, 0.0, -0.5),
+            largest=0.5, longest=1.5,
+        )  # fmt: skip
+    yield case(
+        "two classes", "noisy_calibration", MIXED, few, delta=DELTA, scores=(0.5,), shift=0.25,
+        factor=1.5,
+    )  # fmt: skip
     yield case("5 classes", "choose_labels", FIVE_CLASSES)
     yield case("gini", "choose", MIXED, criterion=Gini())
     yield case("of some", "choose", THREE, among=["a", "c"])

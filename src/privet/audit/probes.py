@@ -15,7 +15,7 @@ trying. Nothing is read that the protocol does not open. Proof: docs/proofs/audi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -53,13 +53,11 @@ class Probe(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     epsilon : float
     schema : Schema
     given : dict, optional
-        What the question comes with, besides its amount.
+        What the question comes with, besides its amount. Scores are given by their start.
     by : str, optional
         A feature: its codes are the cells that are asked. The whole table is one cell if None.
     delta : float, optional
         For zCDP.
-    start : sequence of float, optional
-        For questions about scores: what every record starts with.
     whole_draws : bool, default=True
         Whether what a sampler of several choices makes is one outcome, or each of its choices is:
         where there is too much that it can make, paths of choices can be followed.
@@ -76,7 +74,6 @@ class Probe(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         given: dict[str, Any] | None = None,
         by: str | None = None,
         delta: float | None = None,
-        start: Sequence[float] | None = None,
         whole_draws: bool = True,
         ledger: None = None,
         random_state: Any = None,
@@ -87,7 +84,6 @@ class Probe(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.given = given
         self.by = by
         self.delta = delta
-        self.start = start
         self.whole_draws = whole_draws
         self.ledger = ledger
         self.random_state = random_state
@@ -108,11 +104,10 @@ class Probe(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         asked = table
         if self.question not in vars(PrivateTable):
             asked = table.root() if self.by is None else table.root().partition(self.by)
-        amount = table.ledger.left
         given = dict(self.given or {})
-        if self.start is not None:
-            given["scores"] = table.start_scores(self.start)
-        return getattr(asked, self.question)(**given, amount=amount)
+        if "scores" in given:
+            given["scores"] = table.start_scores(given["scores"])
+        return getattr(asked, self.question)(**given, amount=table.ledger.left)
 
 
 class SharedProbe(Probe):

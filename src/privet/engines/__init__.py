@@ -1,6 +1,16 @@
 """Exact whole numbers about rows, wherever the rows are. Everything here is inside the wall."""
 
 from privet.engines.axes import Axis
+from privet.engines.bases import (
+    CALIBRATION_SQUARES,
+    LARGEST,
+    STEP,
+    UNIT,
+    Basis,
+    Curves,
+    Peaks,
+    Tabled,
+)
 from privet.engines.encoding import workers
 from privet.engines.engine import BlockEngine
 from privet.engines.interface import Engine, Records
@@ -14,16 +24,24 @@ from privet.engines.views import View
 from privet.engines.widths import needs_64_bits
 
 __all__ = [
+    "CALIBRATION_SQUARES",
     "HEAVIEST",
+    "LARGEST",
+    "STEP",
+    "UNIT",
     "Axis",
+    "Basis",
     "BlockEngine",
     "CellsHandle",
+    "Curves",
     "Engine",
     "Margin",
+    "Peaks",
     "Records",
     "ScoresHandle",
     "Sparse",
     "Split",
+    "Tabled",
     "TreeLayout",
     "TreeRecords",
     "View",

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.engines.axes import Axis
+from privet.engines.bases import Curves
 
 #: Tables with fewer values than this never trigger compilation.
 COMPILE_FROM = 4_000_000
@@ -93,6 +94,14 @@ def route(
     code = codes[feature_of[cell], inside].astype(np.int64)
     children.fill(-1)
     children[inside] = child_of[offset_of[cell] + code]
+
+
+def on_curves(codes: NDArray[Any], curves: Curves, width: int) -> NDArray[np.float64]:
+    """Return for each record the sum of curves at its codes, always in the same order."""
+    found = np.zeros((codes.shape[1], width))
+    for feature, table in curves:
+        found += np.take(table, codes[feature], axis=0)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

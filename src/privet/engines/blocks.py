@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.engines import _kernels
+from privet.engines.bases import Basis, bounded_weights, calibration_moments
 from privet.engines.lineage import Divide, Lineage, Parts, ScoreLineage, Take
 from privet.engines.losses import loss_of
 from privet.engines.views import View
@@ -197,11 +198,18 @@ class Block:
         for step in reversed(steps):
             if step.cells is None or step.values is None:
                 continue
-            # A last row of zeros: records outside all cells have number -1, which finds it.
-            more = np.concatenate([step.values, np.zeros((1, found.shape[1]))])
             cells = self._cells.get(step.cells.number)
             if cells is None:
                 cells = self._follow(step.cells)
+            if isinstance(step.values, tuple):
+                codes = self.codes(step.cells.view)
+                for part in self._chunks():
+                    more = _kernels.on_curves(codes[:, part], step.values, found.shape[1])
+                    more[cells[part] < 0] = 0
+                    found[part] += more
+                continue
+            # A last row of zeros: records outside all cells have number -1, which finds it.
+            more = np.concatenate([step.values, np.zeros((1, found.shape[1]))])
             for part in self._chunks():
                 found[part] += more[cells[part]]
         return found
@@ -228,6 +236,37 @@ class Block:
         known = self.scores(scores)
         for part, targets in self._targets():
             yield part, np.abs(targets - known[part, 0])
+
+    def slopes(
+        self, cells: Lineage, scores: ScoreLineage, basis: Basis, largest: int, longest: int
+    ) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+        """Yield the bounded residuals of every record, by chunks of rows; outside cells zero."""
+        known, inside, codes = self.scores(scores), self.cells(cells), self.codes(cells.view)
+        of_features = [(feature, part.squares()) for feature, part in basis.features]
+        of_cells = None if basis.of_cells is None else basis.of_cells.squares()
+        for part, targets in self._targets():
+            here = inside[part]
+            squares = np.zeros(len(here), dtype=np.int64)
+            for feature, table in of_features:
+                squares += table[codes[feature, part]]
+            if of_cells is not None:
+                squares += of_cells[here]
+            residuals = self._loss.residuals(targets, known[part])
+            weights = bounded_weights(residuals, squares, largest, longest)
+            weights[here < 0] = 0
+            yield part, weights
+
+    def calibration(
+        self, cells: Lineage, scores: ScoreLineage, shift: float, factor: float
+    ) -> NDArray[np.int64]:
+        """Return the sums of the calibration moments of all records in cells."""
+        known, inside = self.scores(scores), self.cells(cells)
+        sums = np.zeros(5, dtype=np.int64)
+        for part, targets in self._targets():
+            apart = known[part, 0] - scores.start[0]
+            found = calibration_moments(targets, apart, shift, factor)
+            sums += found[inside[part] >= 0].sum(axis=0)
+        return sums
 
     def _targets(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Yield the targets by chunks, at least one; unknown ones, in no cell, get any value."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privet.engines import questions as ask
 from privet.engines.axes import Axis
+from privet.engines.bases import Basis, Curves
 from privet.engines.interface import Records
 from privet.engines.lineage import (
     CellsHandle,
@@ -135,13 +136,16 @@ class BlockEngine:
         return self._scores(ScoreLineage(next(self._numbers), tuple(map(float, start))))
 
     def add_scores(
-        self, scores: ScoresHandle, cells: CellsHandle, values: NDArray[np.float64]
+        self, scores: ScoresHandle, cells: CellsHandle, values: NDArray[np.float64] | Curves
     ) -> ScoresHandle:
         """See :class:`~privet.engines.Engine`."""
         before = scores.lineage
-        lineage = ScoreLineage(
-            next(self._numbers), before.start, cells.lineage, np.array(values), before
-        )
+        kept: NDArray[np.float64] | Curves
+        if isinstance(values, tuple):
+            kept = tuple((feature, np.array(table)) for feature, table in values)
+        else:
+            kept = np.array(values)
+        lineage = ScoreLineage(next(self._numbers), before.start, cells.lineage, kept, before)
         return self._scores(lineage, (scores, cells))
 
     def _scores(
@@ -217,6 +221,25 @@ class BlockEngine:
     ) -> NDArray[np.int64]:
         """See :class:`~privet.engines.Engine`."""
         question = ask.DistanceCounts(cells.lineage, scores.lineage, tuple(marks))
+        return self._ask(question, cells, scores)
+
+    def slopes(
+        self,
+        cells: CellsHandle,
+        scores: ScoresHandle,
+        basis: Basis,
+        largest: int,
+        longest: int,
+    ) -> NDArray[np.int64]:
+        """See :class:`~privet.engines.Engine`."""
+        question = ask.Slopes(cells.lineage, scores.lineage, basis, largest, longest)
+        return self._ask(question, cells, scores)
+
+    def calibration(
+        self, cells: CellsHandle, scores: ScoresHandle, shift: float, factor: float
+    ) -> NDArray[np.int64]:
+        """See :class:`~privet.engines.Engine`."""
+        question = ask.Calibration(cells.lineage, scores.lineage, shift, factor)
         return self._ask(question, cells, scores)
 
     def places(self, cells: CellsHandle, axes: Sequence[Axis]) -> ask.Sparse:

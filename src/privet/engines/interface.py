@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.engines.axes import Axis
+from privet.engines.bases import Basis, Curves
 from privet.engines.lineage import CellsHandle, ScoresHandle
 from privet.engines.questions import Margin, Sparse, TreeLayout
 from privet.engines.splits import Split
@@ -61,9 +62,12 @@ class Engine(Protocol):
         """Return the same scores for every record."""
 
     def add_scores(
-        self, scores: ScoresHandle, cells: CellsHandle, values: NDArray[np.float64]
+        self, scores: ScoresHandle, cells: CellsHandle, values: NDArray[np.float64] | Curves
     ) -> ScoresHandle:
-        """Return scores with the values of each record's cell added; do not use the old ones."""
+        """Return scores with the values of each record's cell added; do not use the old ones.
+
+        Or, for the records of cells, the values of curves at their codes.
+        """
 
     # Sums over rows.
 
@@ -100,6 +104,21 @@ class Engine(Protocol):
         Place k of a cell is for the records whose targets are further from their scores than k of
         the marks, which rise.
         """
+
+    def slopes(
+        self,
+        cells: CellsHandle,
+        scores: ScoresHandle,
+        basis: Basis,
+        largest: int,
+        longest: int,
+    ) -> NDArray[np.int64]:
+        """Return the sums of bounded residuals times functions, of shape (functions, scores)."""
+
+    def calibration(
+        self, cells: CellsHandle, scores: ScoresHandle, shift: float, factor: float
+    ) -> NDArray[np.int64]:
+        """Return five sums over all records of cells: see :func:`calibration_moments`."""
 
     def places(self, cells: CellsHandle, axes: Sequence[Axis]) -> Sparse:
         """Return at which places of their cells' axes records lie, and how many at each.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privet.engines.bases import Curves
 from privet.engines.splits import Split
 from privet.engines.views import View
 
@@ -121,12 +122,15 @@ class Lineage:
 
 @dataclass(frozen=True, eq=False)
 class ScoreLineage:
-    """The scores of all records: a start, or earlier scores and the values added to some cells."""
+    """The scores of all records: a start, or earlier scores and what is added to some cells.
+
+    ``values`` are one row per cell, or curves: values by the codes of features.
+    """
 
     number: int
     start: tuple[float, ...]
     cells: Lineage | None = None
-    values: NDArray[np.float64] | None = None
+    values: NDArray[np.float64] | Curves | None = None
     parent: ScoreLineage | None = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:

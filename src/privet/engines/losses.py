@@ -50,6 +50,9 @@ class Loss(Protocol):
     ) -> NDArray[np.int64]:
         """Return whole numbers per record, whose sums are (scaled) first and second derivatives."""
 
+    def residuals(self, targets: NDArray[Any], scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the first derivatives per record and score, with the sign of a pull."""
+
     def bounds(self, *, pure: bool) -> tuple[int, int]:
         """Return bounds on a record's moments: their absolute sum, and their sum of squares."""
 
@@ -78,6 +81,10 @@ class Logistic:
         curvature = (shares * (1 - shares) * UNIT).astype(np.int64)
         return np.column_stack([pull, np.minimum(curvature, UNIT - np.abs(pull))])
 
+    def residuals(self, targets: Any, scores: Any) -> NDArray[np.float64]:
+        """See :class:`Loss`."""
+        return np.asarray(targets[:, None] - _logistic(scores))
+
     def bounds(self, *, pure: bool) -> tuple[int, int]:
         """See :class:`Loss`."""
         del pure
@@ -105,8 +112,7 @@ class Softmax:
         """See :class:`Loss`."""
         del reach
         shares = _softmax(scores)
-        pull = -shares
-        pull[np.arange(len(targets)), targets] += 1
+        pull = _pulls(targets, shares)
         found = np.concatenate([pull, shares * (1 - shares)], axis=1)
         whole = (found * UNIT).astype(np.int64)  # towards zero
         l1, squared_l2 = self.bounds(pure=pure)
@@ -114,6 +120,10 @@ class Softmax:
         beyond = (np.abs(whole).sum(axis=1) > l1) | ((whole**2).sum(axis=1) > squared_l2)
         whole[beyond] = 0
         return whole
+
+    def residuals(self, targets: Any, scores: Any) -> NDArray[np.float64]:
+        """See :class:`Loss`."""
+        return _pulls(targets, _softmax(scores))
 
     def bounds(self, *, pure: bool) -> tuple[int, int]:
         """See :class:`Loss`."""
@@ -147,6 +157,10 @@ class Squared:
         pull = np.rint(residual * UNIT).astype(np.int64)
         return np.column_stack([pull, np.full(len(pull), _COUNT)])
 
+    def residuals(self, targets: Any, scores: Any) -> NDArray[np.float64]:
+        """See :class:`Loss`."""
+        return np.asarray(targets[:, None] - scores)
+
     def bounds(self, *, pure: bool) -> tuple[int, int]:
         """See :class:`Loss`."""
         return (UNIT, UNIT**2) if pure else (UNIT + _COUNT, UNIT**2 + _COUNT**2)
@@ -178,3 +192,10 @@ def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     scores = np.clip(scores, -1e300, 1e300)  # infinities would leave no number, and no bound
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _pulls(targets: NDArray[Any], shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return one for a record's class and zero for the others, less their shares."""
+    found = -shares
+    found[np.arange(len(targets)), targets] += 1
+    return found

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from privet.engines import _kernels
 from privet.engines.axes import Axis
+from privet.engines.bases import Basis
 from privet.engines.blocks import Block
 from privet.engines.lineage import Lineage, ScoreLineage
 from privet.errors import DataError
@@ -178,6 +179,53 @@ class DistanceCounts(_Sum):
             keys = _kernels.key(cells[part], beyond, kinds, width, fast=False)
             counts += np.bincount(keys, minlength=width + 1)
         return counts[:width].reshape(self.cells.size, kinds)
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes(_Sum):
+    """Sums of bounded residuals times public functions, of shape (functions, scores)."""
+
+    cells: Lineage
+    scores: ScoreLineage
+    basis: Basis
+    largest: int
+    longest: int
+
+    def answer(self, block: Block) -> NDArray[np.int64]:
+        """See :class:`BlockQuestion`."""
+        codes, cells = block.codes(self.cells.view), block.cells(self.cells)
+        columns = len(self.scores.start)
+        totals = [np.zeros((part.size, columns)) for part in self.basis.parts]
+        bounds = self.largest, self.longest
+        for rows, weights in block.slopes(self.cells, self.scores, self.basis, *bounds):
+            # Sums of whole numbers below 2^53 are exact in doubles.
+            for (feature, part), total in zip(self.basis.features, totals, strict=False):
+                for k, column in enumerate(weights.T):
+                    total[:, k] += np.bincount(codes[feature, rows], column, part.size)
+            if self.basis.of_cells is not None:
+                inside = np.maximum(cells[rows], 0)  # others weigh nothing
+                for k, column in enumerate(weights.T):
+                    totals[-1][:, k] += np.bincount(inside, column, self.basis.of_cells.size)
+        return np.concatenate(
+            [
+                part.sums(np.rint(total).astype(np.int64))
+                for part, total in zip(self.basis.parts, totals, strict=True)
+            ]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration(_Sum):
+    """Sums of how far scores, moved and stretched, are from fitting two classes."""
+
+    cells: Lineage
+    scores: ScoreLineage
+    shift: float
+    factor: float
+
+    def answer(self, block: Block) -> NDArray[np.int64]:
+        """See :class:`BlockQuestion`."""
+        return block.calibration(self.cells, self.scores, self.shift, self.factor)
 
 
 @dataclass(frozen=True, eq=False)

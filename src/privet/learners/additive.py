@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
+from privet.learners import slopes
 from privet.learners._assembly import score_tree
 from privet.learners._views import make_view
 from privet.learners.budgets import less, start_of_classes, start_of_number
@@ -25,6 +26,10 @@ from privet.tables import Branch, Gradients, Leaf, Split, Table, View, pull_devi
 
 #: Share of what is left after the start that buys the histograms.
 HISTOGRAM_SHARE = Fraction(8, 100)
+#: With delta and two classes, slopes are all there is up to this many rows x epsilon; above, they
+#: have this share, and curves start from them.
+BENT_FROM = 5_000
+SLOPE_SHARE = Fraction(15, 100)
 #: Even steps of a numeric feature's range, and halvings towards its lower bound (or zero).
 GRID, HALVINGS = 32, 40
 #: How often every feature is visited.
@@ -42,8 +47,16 @@ FULL = 4.0
 def learn(table: Table, *, amount: Amount) -> Ensemble:
     """Learn for at most an amount of the table's budget."""
     schema, budget = table.schema, table.ledger.budget
-    number = schema.classes is None
-    start, amount, _ = (start_of_number if number else start_of_classes)(table, amount)
+    number, whole = schema.classes is None, amount
+    start, amount, rows = (start_of_number if number else start_of_classes)(table, amount)
+    first: slopes.Slopes | None = None
+    if budget.accountant == "zCDP" and len(schema.classes or ()) == 2:
+        alone = rows * float(budget.selection_epsilon(whole)) < BENT_FROM
+        bought = amount if alone else amount * SLOPE_SHARE
+        first = slopes.fit(table, start, amount=bought, rows=rows, plain=not alone)
+        if alone:
+            return first.ensemble()
+        start, amount = first.start, less(amount, bought)
     features = len(schema.names)
     n_sweeps = min(SWEEPS[budget.accountant], max(MOST_VISITS // features, 3))
     counting = amount * HISTOGRAM_SHARE
@@ -58,7 +71,10 @@ def learn(table: Table, *, amount: Amount) -> Ensemble:
         numeric = isinstance(schema.features[name], Numeric)
         group, counts = join_bins(noisy, FULL * noise, numeric=numeric)
         curves.append(_Curve(Split(j, group), counts, np.zeros((len(counts), len(start)))))
-    scores = table.start_scores(start)
+    if first is None:
+        scores = table.start_scores(start)
+    else:
+        scores = first.scores(table, table.root(first.view))
     for sweep in range(n_sweeps):
         reach = max(0.5 * 0.85**sweep, 0.2) if number else 0.0
         for curve in curves:
@@ -69,7 +85,8 @@ def learn(table: Table, *, amount: Amount) -> Ensemble:
             step[curve.counts < FULL * noise] = 0.0  # too few to say anything
             curve.values += step
             scores.add(cells, step)
-    return _assemble(view, start, curves)
+    found = _assemble(view, start, curves)
+    return found if first is None else Ensemble(schema, found.start, (*first.trees(), *found.trees))
 
 
 @dataclass

@@ -3,7 +3,8 @@
 Each round draws one small tree at once, on records that weigh by how wrong their scores are, keeps
 its tests, and buys noisy sums of derivatives in its leaves; a Newton step, shrunk by the noise's
 deviation, becomes the leaf's score. How many rounds there are, how deep and at what cost follows
-from public numbers. Where a single tree is better for classes, a single tree it is. Proof:
+from public numbers. With delta and two classes, rounds start from slopes (``slopes``); where slopes
+and the labels of a tree rank better, or a single tree is better, these it is. Proof:
 ``docs/proofs/boosting.md``; rules: ``docs/rules.md``.
 """
 
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
-from privet.learners import whole_trees
+from privet.learners import slopes, whole_trees
 from privet.learners._assembly import leaf_cells, score_tree, without_dead_ends
 from privet.learners._views import QUANTILE_LEVELS, grid_of, make_view, most_tests, n_numeric
 from privet.learners.budgets import (
@@ -65,6 +66,10 @@ FINE_LEVELS, ENOUGH_FOR_FINE = 6, 400
 MANY_ROUNDS_FROM = 50_000
 #: Several classes have rounds of depth 3 with delta from here on, with so many features above.
 SEVERAL_FROM, SEVERAL_WIDTH = 8_000, 3
+#: With delta, two classes are ranked best by slopes and a tree's labels, if rows x epsilon lies
+#: between these; above, rounds start from slopes, for this part of the budget.
+RANKED_BY_SLOPES = (200, 5_000)
+SLOPE_SHARE = Fraction(15, 100)
 #: A Newton step is cut here.
 LONGEST_STEP = 2.0
 
@@ -121,10 +126,22 @@ def learn_classes(
     rows = n_rows or counted or started
     if n_rounds is None and better(rows):
         return one(table, amount=amount, n_rows=n_rows, counted=rows)
+    part = slopes_pay(rows, budget, whole, classes=classes)
+    if part == "all" and n_rounds is None and not labels_only:
+        return slopes.learn_labelled(
+            table, start, amount=amount, rows=rows, max_depth=max_depth, merge=merge
+        )
+    trees: list[Tree] = []
+    scores = table.start_scores(start)
+    if part == "first":
+        bought = amount * SLOPE_SHARE
+        amount = less(amount, bought)
+        first = slopes.fit(table, start, amount=bought, rows=rows, plain=True)
+        start, scores = first.start, first.scores(table, table.root(first.view))
+        trees += first.trees()
     plan = make_plan(table.schema, rows, amount, budget, n_rounds, max_depth)
     view = make_view(table, plan.grid, plan.quantiles, levels=plan.levels)
-    cells, scores = table.root(view), table.start_scores(start)
-    trees = []
+    cells = table.root(view)
     for turn, block in enumerate(plan.rounds):
         subtree, leaves = _grow(cells, view, scores, block, turn, LEAF_SHARE, 0.0, merge=merge)
         found = leaves.noisy_gradients(scores, block.amount * LEAF_SHARE)
@@ -229,7 +246,18 @@ def single_tree_is_better(
     mass = rows * float(budget.selection_epsilon(amount))
     if budget.accountant == "pure":
         return mass < (50_000 if labels_only else 10_000)
+    if classes == 2 and not labels_only:
+        return mass < RANKED_BY_SLOPES[0]
     return mass < 800 * (classes - 1)
+
+
+def slopes_pay(rows: int, budget: Budget, amount: Amount, *, classes: int) -> str:
+    """Tell by rows x epsilon what slopes are good for: "none" of it, "all", or the "first" part."""
+    mass = rows * float(budget.selection_epsilon(amount))
+    low, high = RANKED_BY_SLOPES
+    if budget.accountant == "pure" or classes != 2 or mass < low:
+        return "none"
+    return "all" if mass < high else "first"
 
 
 def tree_in_epsilon_is_better(

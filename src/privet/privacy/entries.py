@@ -35,6 +35,9 @@ class QuestionKind(StrEnum):
     WHOLE_TREE = "whole-tree"
     GRADIENTS = "gradients"
     SCALE = "scale"
+    SUMS = "sums"
+    SLOPES = "slopes"
+    CALIBRATION = "calibration"
     QUANTILES = "quantiles"
     #: From an older file, in that file's words.
     OTHER = "other"

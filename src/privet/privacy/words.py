@@ -20,6 +20,9 @@ _QUESTIONS = {
     QuestionKind.WHOLE_TREE: "which tree of depth {0.depth}, with its labels",
     QuestionKind.GRADIENTS: "how the records pull at their scores",
     QuestionKind.SCALE: "how far the records are from their scores",
+    QuestionKind.SUMS: "sums of public functions of the records",
+    QuestionKind.SLOPES: "how the records pull at slopes",
+    QuestionKind.CALIBRATION: "how well the scores are scaled",
     QuestionKind.QUANTILES: "quantiles of {0.feature}",
     QuestionKind.OTHER: "{0.text}",
 }

@@ -1,6 +1,6 @@
 """The wall between rows and everything else. See ``private``."""
 
-from privet.engines import Axis, Split, View
+from privet.engines import STEP, Axis, Basis, Curves, Peaks, Split, Tabled, View
 from privet.tables.interface import QUESTIONS, Cells, Table
 from privet.tables.private import (
     NO_NOISE,
@@ -9,6 +9,7 @@ from privet.tables.private import (
     encode,
 )
 from privet.tables.scores import SCALES, Gradients, Scores, pull_deviation
+from privet.tables.slopes import Sums
 from privet.tables.splits import (
     Binary,
     Branch,
@@ -29,23 +30,29 @@ __all__ = [
     "NO_NOISE",
     "QUESTIONS",
     "SCALES",
+    "STEP",
     "Axis",
+    "Basis",
     "Binary",
     "Branch",
     "Candidates",
     "Cells",
+    "Curves",
     "Each",
     "Gradients",
     "Leaf",
     "Multiway",
     "Ordered",
+    "Peaks",
     "PrivateCells",
     "PrivateTable",
     "ReleasedSplits",
     "Scores",
     "Split",
     "Subtree",
+    "Sums",
     "Table",
+    "Tabled",
     "Thresholds",
     "View",
     "check_sizes",

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.criteria import Criterion
-from privet.engines import Axis, Split, View
+from privet.engines import Axis, Basis, Split, View
 from privet.errors import DataError
 from privet.privacy import Budget, Ledger, Released
 from privet.privacy.budget import Amount
@@ -34,6 +34,7 @@ from privet.tables.splits import Candidates, Subtree
 
 if TYPE_CHECKING:
     from privet.tables.scores import Gradients, Scores
+    from privet.tables.slopes import Sums
 
 #: What a question may cost, in the budget's own amounts: one for all cells, or one for each.
 Amounts = Amount | Sequence[Amount]
@@ -295,6 +296,66 @@ class Cells(Protocol):
         """
         del scores, amount, reach
         self._refuse("noisy_gradients")
+
+    def noisy_sums(self, basis: Basis, amount: Amount) -> Sums:
+        """Return the sums of public functions over the records of all cells, with noise.
+
+        One sum for all cells together; budgets with delta or of rho only.
+
+        Parameters
+        ----------
+        basis : Basis
+            Functions of the view's codes, and perhaps of the cells' numbers.
+        amount : amount
+            What it may cost.
+        """
+        del basis, amount
+        self._refuse("noisy_sums")
+
+    def noisy_slopes(
+        self, scores: Scores, basis: Basis, amount: Amount, *, largest: float, longest: float
+    ) -> Sums:
+        """Return the sums of residuals times public functions over all cells, with noise.
+
+        Which way to move the slope of each function, of shape (functions, scores); classes only,
+        budgets with delta or of rho only.
+
+        Parameters
+        ----------
+        scores : Scores
+            What is known of the records so far.
+        basis : Basis
+            Functions of the view's codes, and perhaps of the cells' numbers.
+        amount : amount
+            What it may cost.
+        largest : float
+            Residuals are shortened to this length, at most the root of two.
+        longest : float
+            A record's functions are shortened to this length.
+        """
+        del scores, basis, amount, largest, longest
+        self._refuse("noisy_slopes")
+
+    def noisy_calibration(
+        self, scores: Scores, amount: Amount, *, shift: float, factor: float
+    ) -> Sums:
+        """Return how far scores, moved and stretched, are from fitting two classes, with noise.
+
+        With D a score without its start, p the share by ``shift + factor * D``, s = D/4 cut at
+        one and h = p (1 - p): the sums of y - p, (y - p) s, h, h s and h s^2. Budgets with delta
+        or of rho only.
+
+        Parameters
+        ----------
+        scores : Scores
+            What is known of the records so far.
+        amount : amount
+            What it may cost.
+        shift, factor : float
+            What the scores are moved to, and stretched by.
+        """
+        del scores, amount, shift, factor
+        self._refuse("noisy_calibration")
 
     def noisy_scale(self, scores: Scores, share: Fraction, amount: Amount) -> NDArray[np.float64]:
         """Return for each cell about how far a share of its records is, at least, from the scores.

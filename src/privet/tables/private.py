@@ -61,7 +61,7 @@ from privet.schema import Numeric, Schema
 from privet.tables.cells import Inside, behind_cells, behind_table
 from privet.tables.interface import Amounts, Table
 from privet.tables.scores import SCALES, Gradients, ScaleChoice, Scores, gradient_noise
-from privet.tables.selection import SelectingCells
+from privet.tables.slopes import SummingCells
 from privet.tables.splits import (
     Candidates,
     Subtree,
@@ -502,7 +502,7 @@ class PrivateTable(Table):
         raise TypeError("a private table cannot be pickled or copied: its rows stay where they are")
 
 
-class PrivateCells(SelectingCells):
+class PrivateCells(SummingCells):
     """Disjoint cells of one private table, asked all at once.
 
     A question costs its amount once, however many cells there are: no record lies in two of them.

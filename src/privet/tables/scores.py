@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.engines import (
+    Curves,
     ScoresHandle,
     loss_of,
 )
@@ -163,6 +164,31 @@ class Scores:
         self.bound = bound
         engine = behind_table[self._table].engine
         behind_scores[self] = engine.add_scores(scores, behind_cells[cells], values)
+
+    def add_curves(self, cells: Cells, curves: Curves) -> None:
+        """Add public values by the codes of features to the records of cells. Free.
+
+        Parameters
+        ----------
+        cells : Cells
+        curves : tuple of (int, array)
+            Features by their positions, and values by code: one column per score.
+        """
+        if not isinstance(cells, CellsOfTable):
+            raise ValueError("these scores belong to another table")
+        scores, sizes = self._of(cells._table), cells.view.sizes
+        made = tuple((feature, np.array(table, dtype=np.float64)) for feature, table in curves)
+        for feature, table in made:
+            if type(feature) is not int or not 0 <= feature < len(sizes):
+                raise ValueError("curves are of features by their positions in the schema")
+            if table.shape != (sizes[feature], scores.columns) or not np.isfinite(table).all():
+                raise ValueError("give finite values, one row per code and one column per score")
+        bound = self.bound + sum(float(np.abs(table).max()) for _, table in made)
+        if not math.isfinite(bound):
+            raise ValueError("scores must stay finite")
+        self.bound = bound
+        engine = behind_table[self._table].engine
+        behind_scores[self] = engine.add_scores(scores, behind_cells[cells], made)
 
     def _of(self, table: PrivateTable) -> ScoresHandle:
         if table is not self._table:
