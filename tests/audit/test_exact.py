@@ -190,9 +190,10 @@ def test_no_question_costs_more_than_its_amount(name):
 # Whole estimators
 
 
-#: Cases that ask what another case does, with the same noise: merging comes after the draw, a
-#: criterion has its sensitivity in every calibration, and two rounds are followed in zCDP, too.
-#: Of their neighbouring tables the last two are compared here, and all with ``make engines``.
+#: Cases whose parts are compared on all pairs in others: merging comes after the draw; a criterion
+#: has one sensitivity, whether its calibration is published or valid, and "max" is published, too;
+#: one round is followed in pure accounts, two in zCDP; two classes are added up in zCDP, three in
+#: pure. Of these cases the last two pairs are compared here, and all with ``make engines``.
 REPEATED = {
     ("tree", "without merging"),
     ("boosting", "one round, zCDP"),
