@@ -562,7 +562,8 @@ def plan_c(engines: list[str]) -> Iterator[list[Task]]:
 
 def plan_d(engines: list[str]) -> Iterator[list[Task]]:
     clusters = [engine for engine in engines if engine in CLUSTERS]
-    for learner, rows in (*((name, 10**7) for name in GREEDY), ("tree, depth 3", 10**6)):
+    sizes = [(name, rows) for rows in (10**6, 10**7) for name in GREEDY]
+    for learner, rows in (*sizes, ("tree, depth 3", 10**6)):
         yield [
             {"what": "fit", "engine": engine, "learner": learner, "rows": rows, "repeats": 2}
             for engine in ("memory", *clusters)
@@ -1116,12 +1117,12 @@ def main() -> None:
         runner = opened.enter_context(Runner(data))
         for part in options.parts:
             for tasks in plan(part, int(options.rows), engines):
-                if not options.again and all(key_of(task) in lines for task in tasks):
-                    continue
                 learners = {task["learner"] for task in tasks} - {"", None}
                 if options.learners and not learners <= set(options.learners):
                     continue
                 for task in tasks:
+                    if key_of(task) in lines and not options.again:
+                        continue
                     line = runner.run(task)
                     lines[key_of(line)] = line
                     write_lines(path, lines)

@@ -160,7 +160,8 @@ def audit(
         pairs = list(neighbours(records or universe(estimator.schema), most_records))
     begun = time.perf_counter()
     options = {"paths": paths, "most_outcomes": most_outcomes, "most_runs": most_runs}
-    jobs = [(estimator, pair, options) for pair in pairs]
+    known = _Known()
+    jobs = [(estimator, pair, options, known) for pair in pairs]
     found = []
     for done, one in enumerate(_in_processes(_look, jobs, n_jobs), start=1):
         found.append(one)
@@ -195,12 +196,32 @@ class _Found:
     runs: int
 
 
-def _look(estimator: Any, pair: tuple[Table, Table], options: dict[str, Any]) -> _Found:
+@dataclass
+class _Known:
+    """What fits of one table gave, by the answers of the noise.
+
+    Neighbours of one table follow each other, so that it need not be fitted for each of them; what
+    it gave is compared with a new fit of every neighbour all the same. Processes share nothing.
+    """
+
+    table: Table | None = None
+    given: dict[Hashable, Any] = field(default_factory=dict)
+
+    def of(self, table: Table) -> dict[Hashable, Any]:
+        """Return what is known of a table, which is nothing if it is another one."""
+        if table != self.table:
+            self.table, self.given = table, {}
+        return self.given
+
+
+def _look(
+    estimator: Any, pair: tuple[Table, Table], options: dict[str, Any], known: _Known
+) -> _Found:
     fit = _Fit(estimator)
     with _silent():
         if options["paths"] is None:
             limits = {name: options[name] for name in ("most_outcomes", "most_runs")}
-            found = compare(fit, *pair, **limits)
+            found = compare(fit, *pair, **limits, known=known.of(pair[0]))
         else:
             limits = {name: options[name] for name in ("most_outcomes", "paths")}
             found = follow(fit, *pair, **limits)
