@@ -51,8 +51,9 @@ from privet.tree import Tree
 #: Part of a round's budget for its leaves.
 LEAF_SHARE = Fraction(3, 10)
 LEAF_SHARE_NUMBER = Fraction(4, 10)
-#: Part of the budget for the leaves of a single tree, if probabilities matter.
-PROBABILITY_SHARE = Fraction(1, 5)
+#: Part of the budget for the leaves of a single tree, if probabilities matter: of two classes, and
+#: of more, whose labels would lose more by it.
+PROBABILITY_SHARES = (Fraction(1, 5), Fraction(1, 20))
 #: Before these rounds of a number its reach is bought anew, as residuals shrink.
 SCALED_BEFORE = (1, 3, 7, 15, 31)
 #: Deviations of the noise of a leaf that its records beyond the reach outnumber, on average.
@@ -103,7 +104,7 @@ def learn_classes(
     has the rest of epsilon; else the noisy class counts of the start.
     """
     budget, classes = table.ledger.budget, len(table.schema.classes or ())
-    share = Fraction(0) if labels_only else PROBABILITY_SHARE
+    share = Fraction(0) if labels_only else PROBABILITY_SHARES[classes > 2]
     one = partial(whole_trees.learn, max_depth=max_depth, probability_share=share, merge=merge)
     if single:
         return one(table, amount=amount, n_rows=n_rows)
@@ -248,7 +249,8 @@ def single_tree_is_better(
         return mass < (50_000 if labels_only else 10_000)
     if classes == 2 and not labels_only:
         return mass < RANKED_BY_SLOPES[0]
-    return mass < 800 * (classes - 1)
+    # Below this several classes have rounds of four leaves, and the tree labels better.
+    return mass < (800 if classes == 2 else max(SEVERAL_FROM, 800 * (classes - 1)))
 
 
 def slopes_pay(rows: int, budget: Budget, amount: Amount, *, classes: int) -> str:
