@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 
 from privet import Budget, Categorical, Numeric, PrivateTable, Schema
+from privet.engines import widths
 from privet.errors import SchemaError
 from privet.privacy import SecureNoise, SeededNoise, WholeTree
 from privet.tables import whole_trees
@@ -332,6 +333,7 @@ def test_products_of_exponentials_weigh_as_differences_do(largest, merge, monkey
             GatheredRecords(codes, labels, weights, sizes),
             Menu(numeric, sizes, upper),
             2,
+            3,
             rate,
             merge,
             SeededNoise(0),
@@ -365,6 +367,23 @@ def farthest(codes, labels, weights, numeric, sizes, upper):
         for side in sides
         for t in tests
     )
+
+
+@pytest.mark.parametrize(("rows", "classes"), [(4_000, 2), (4_000, 3)])
+def test_sums_have_64_bits_where_32_may_not_be_enough(rows, classes, monkeypatch):
+    menu = Menu((N, C, N, N), (5, 3, 4, 3), (0, 1, 3))
+    tables = make_table(7, rows, menu.sizes, classes, weighted=True)
+    mass = int(tables[2].sum())
+    sums = []
+    for limit, wide in ((4 * mass + 1, False), (4 * mass, True)):
+        monkeypatch.setattr(widths, "WIDE_FROM", limit)
+        source = GatheredRecords(*tables, menu.sizes)
+        drawing = _Drawing(source, menu, classes, 3, 0.05, True, SeededNoise(3), 2)
+        whole = drawing.whole
+        sums.append([whole.total, whole.singles, whole.pairs, whole.deeper.planes(0)[-1]])
+        assert all(found.dtype == (np.int64 if wide else np.int32) for found in sums[-1])
+        assert len(sums[-1][-1])
+    assert all(np.array_equal(one, other) for one, other in zip(*sums, strict=True))
 
 
 def test_more_tests_than_the_bounds_allow_are_refused_before_anything_is_charged(monkeypatch):

@@ -445,7 +445,10 @@ class TreeLayout:
         return found
 
     def records(
-        self, codes: Sequence[NDArray[Any]], labels: NDArray[Any], weights: NDArray[Any]
+        self,
+        codes: Sequence[NDArray[Any]] | NDArray[Any],
+        labels: NDArray[Any],
+        weights: NDArray[Any],
     ) -> TreeRecords:
         """Return records as they are added up, from their codes, labels and weights."""
         most = int(np.diff(self.first).max())

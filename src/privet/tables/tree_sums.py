@@ -315,7 +315,9 @@ class _Triples:
         """See :class:`Deeper`."""
         del split
         first, kind = self.layout.first, self.pairs_of.dtype
-        mine = self.pairs_of[first[h] : first[h + 1]] * side[:, None, None].astype(kind)
+        mine: NDArray[Any] = np.where(
+            side[:, None, None], self.pairs_of[first[h] : first[h + 1]], kind.type(0)
+        )
 
         def of(one: int, other: int) -> NDArray[Any]:
             if one == h:
