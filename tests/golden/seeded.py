@@ -384,8 +384,8 @@ keep(
     aim="labels",
     n_rows=ROWS,
 )
-keep("boosting_number_tree", _number, "number", epsilon=2.0)
-keep("boosting_number_tree_declared", _number, "number", epsilon=2.0, n_rows=ROWS)
+keep("boosting_number_reach", _number, "number", epsilon=2.0)
+keep("boosting_number_reach_declared", _number, "number", epsilon=2.0, n_rows=ROWS)
 keep("boosting_number", _number, "number", epsilon=0.5)
 keep("boosting_number_delta", _number, "number", delta=1e-6, n_rounds=3)
 keep("boosting_number_delta_auto", _number, "number", delta=1e-6, epsilon=0.5)
