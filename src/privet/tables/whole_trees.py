@@ -660,7 +660,7 @@ class _Sums:
         shift = min(max(math.floor(math.log2(8 / unit)), 0), 10)
         most = int(min(_FITTING / unit, 2 * drawing.mass))
         half = (3 * most >> shift) + 2
-        rise = np.exp(unit * 2**shift * np.arange(-half, half))
+        rise = np.exp(np.minimum(unit * 2**shift * np.arange(-half, half), 700.0))
         fine = np.exp(unit * np.arange(2**shift))
         fits = np.zeros(len(pairs), dtype=np.bool_)
         longest = max([0, *(drawing.look_last - drawing.look_first).tolist()])
