@@ -324,9 +324,10 @@ def rotating(
 ) -> TreeBlock:
     """Return a round of depth 3 whose upper levels have few features, others every round.
 
-    They are a quarter of all for two classes, three for more, if a block may cost that much.
+    For two classes they are half of all, with delta, where rounds are more, a quarter; for more
+    classes three; if a block may cost that much.
     """
-    width = max(2, math.ceil(len(sizes) / 4))
+    width = max(2, math.ceil(len(sizes) / (2 if pure else 4)))
     if labels > 2:
         if pure or mass < SEVERAL_FROM:
             return block

@@ -30,6 +30,8 @@ AFFORDABLE = 4e8
 AFFORDABLE_DEPTH_3 = 1.5e9
 #: More rows than this do not count against these limits: more rows never make a block smaller.
 MANY_ROWS = 1_000_000
+#: A block is drawn with at most this epsilon: beyond it, trees follow single records.
+HIGHEST_RATE = 2
 #: Share of a block's budget that chooses the features of its upper levels on wide tables.
 CHOICE_SHARE = Fraction(1, 5)
 #: With fewer features for its upper levels a block of depth 3 is no better than one of depth 2.
@@ -203,7 +205,12 @@ def make_plan(
     def blocks_of(depths: tuple[int, ...]) -> tuple[TreeBlock, ...]:
         return tuple(
             affordable(
-                TreeBlock(depth, amount * share), n_rows, sizes, classes, mass, narrow=narrow
+                TreeBlock(depth, tempered(amount * share, budget)),
+                n_rows,
+                sizes,
+                classes,
+                mass,
+                narrow=narrow,
             )
             for depth, share in zip(depths, block_shares(depths, classes), strict=True)
         )
@@ -228,6 +235,19 @@ def public_features(schema: Schema, max_depth: int | None) -> tuple[tuple[int, .
             chosen.append(place)
             leaves *= children
     return tuple(chosen), leaves
+
+
+def tempered(amount: Amount, budget: Budget) -> Amount:
+    """Return what a block may cost of an amount; the rest stays unspent (docs/rules.md).
+
+    A test is drawn if it gains about log(tests)/epsilon correct records. At large epsilons that is
+    less than one record, and a tree on few rows learns its records by heart. Without noise there
+    is nothing to save.
+    """
+    if amount == math.inf:
+        return amount
+    most = Fraction(HIGHEST_RATE)
+    return min(amount, most if budget.accountant == "pure" else most**2 / 8)
 
 
 def block_depths(

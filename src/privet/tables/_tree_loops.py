@@ -30,11 +30,13 @@ LOG_2 = math.log(2)
 
 _OPTIONS = {"nogil": True, "cache": True, "boundscheck": False, "error_model": "numpy"}
 _compiled = njit(**_OPTIONS)
+#: Loops that are never called from outside are compiled with their callers only.
+_inlined = njit(inline="always", **_OPTIONS)
 #: Sums and products in any order: the error bounds hold for every order.
 _vectorised = njit(fastmath={"reassoc", "nsz", "contract"}, **_OPTIONS)
 
 
-@_compiled
+@_inlined
 def _decay(coarse, fine, k):
     return coarse[uint64(k) >> uint64(10)] * fine[uint64(k) & uint64(1023)]
 
@@ -53,14 +55,15 @@ def log_depth_1(d, total, priors, stop, looks, look_first, look_last, coarse, fi
     looks, look_first, look_last : arrays
         The prior and the range of tests (categories) of every lookup.
     """
+    common = (priors, stop, looks, look_first, look_last, coarse, fine, unit)
     if d.shape[1] == 1:
-        return _log_signed(
-            d[:, 0], total[0], priors, stop, looks, look_first, look_last, coarse, fine, unit
-        )
-    return _log_counts(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit)
+        out = np.empty(1)
+        log_regions_signed(d[None, :, 0], total, *common, out)
+        return out[0]
+    return _log_counts(d, total, *common)
 
 
-@_compiled
+@_inlined
 def _with_lookups(base, weight, looks, look_logs):
     """Return ``log(exp(base) weight + sum of exp(look_logs))``, whatever their sizes.
 
@@ -77,7 +80,7 @@ def _with_lookups(base, weight, looks, look_logs):
     return top + np.log(total)
 
 
-@_compiled
+@_inlined
 def _log_signed(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit):
     # A leaf weighs cosh(unit total), and a test p/2 (cosh(unit total) + cosh(unit (2d - total))).
     end = (len(coarse) - 1) * 1024
@@ -194,21 +197,16 @@ def sums_by_test(row, code_first, test_first, numeric, d):
 @_compiled
 def pair_tests(hist, n_upper, code_first, test_first, numeric, pairs):
     """Turn pair sums by code into ``pairs[c, t]``: sums over records that pass both tests."""
-    running = np.zeros(hist.shape[1:], dtype=hist.dtype)
+    running = np.zeros_like(hist[0])
     for g in range(n_upper):
-        start, stop = code_first[g], code_first[g + 1]
-        if numeric[g]:
-            running[:] = 0
-            for c in range(stop - 1, start, -1):
-                running += hist[c]
-                sums_by_test(
-                    running, code_first, test_first, numeric, pairs[test_first[g] + c - start - 1]
-                )
-        else:
-            for c in range(start, stop):
-                sums_by_test(
-                    hist[c], code_first, test_first, numeric, pairs[test_first[g] + c - start]
-                )
+        start, last = code_first[g], code_first[g + 1] - 1
+        for c in range(last, start - 1 + numeric[g], -1):
+            more = numeric[g] and c < last
+            for h in range(running.shape[0]):
+                for k in range(running.shape[1]):
+                    running[h, k] = hist[c, h, k] + (running[h, k] if more else 0)
+            line = pairs[test_first[g] + c - start - numeric[g]]
+            sums_by_test(running, code_first, test_first, numeric, line)
 
 
 @_compiled
@@ -232,19 +230,14 @@ def log_children(
 
 
 @_compiled
-def log_children_signed(
-    pairs, singles, total, priors, stop, looks, look_first, look_last, coarse, fine, unit, out
+def log_regions_signed(
+    sums, totals, priors, stop, looks, look_first, look_last, coarse, fine, unit, out
 ):
-    """Do what ``log_children`` does, with two classes."""
-    sums = np.empty_like(singles)
-    for c in range(len(pairs)):
-        for side in range(2):
-            for t in range(len(priors)):
-                sums[t] = pairs[c, t] if side else singles[t] - pairs[c, t]
-            inside = singles[c] if side else total - singles[c]
-            out[c, side] = _log_signed(
-                sums, inside, priors, stop, looks, look_first, look_last, coarse, fine, unit
-            )
+    """Write ``log Z1`` of regions whose sums by test are the lines of ``sums``."""
+    for r in range(len(sums)):
+        out[r] = _log_signed(
+            sums[r], totals[r], priors, stop, looks, look_first, look_last, coarse, fine, unit
+        )
 
 
 @_compiled
@@ -326,7 +319,7 @@ def log_grandchildren(
                 _write_pair(z, c, d, out)
 
 
-@_compiled
+@_inlined
 def _add_code(
     f, code, places, channels, weights, rows, row_first, triples, n_upper, code_first, numeric, hist
 ):
@@ -345,7 +338,7 @@ def _add_code(
         add_pairs(places, channels, weights, mine, f, n_upper, 0, hist)
 
 
-@_compiled
+@_inlined
 def _write_pair(z, c, d, out):
     out[c, 1, d] = z[0] + z[1]
     out[c, 0, d] = z[2] + z[3]
@@ -353,7 +346,7 @@ def _write_pair(z, c, d, out):
     out[d, 0, c] = z[1] + z[3]
 
 
-@_compiled
+@_inlined
 def _grow(rise, fine, shift, k):
     """Return ``exp(unit * k)``, k of either sign; ``rise`` is 1 in its middle."""
     return rise[(k >> shift) + len(rise) // 2] * fine[k & (len(fine) - 1)]
@@ -380,7 +373,7 @@ def powers_signed(pairs, singles, total, rise, fine, shift, most, power, inverse
                 inverse[c, t] = 1.0 / power[c, t]
 
 
-@_compiled
+@_inlined
 def _by_test_signed(row, code_first, test_first, numeric, d):
     for h in range(len(numeric)):
         start, stop, t = code_first[h], code_first[h + 1], test_first[h]
@@ -458,6 +451,9 @@ def log_grandchildren_signed(
     power,
     inverse,
     fits,
+    hist,
+    whole,
+    parts,
     out,
 ):
     """Do what ``log_grandchildren`` does, with two classes.
@@ -466,23 +462,21 @@ def log_grandchildren_signed(
     that of the three other regions is a product of ``1/x`` or ``x`` and of numbers that depend on
     one upper test: one exponential per pair and test is enough, where all of them are within
     ``most`` units. ``rise`` and ``rise_fine`` are the tables of :func:`_grow`, three times as far.
+    ``hist``, ``whole`` and ``parts`` are zeros to work on: what is seen of a code, sums by place
+    or test, and doubles by test.
     """
     n_tests = len(singles)
-    hist = np.zeros((code_first[n_upper], code_first[-1]), dtype=singles.dtype)
-    seen = hist.reshape((code_first[n_upper], code_first[-1], 1))
-    running = np.zeros(code_first[-1], dtype=singles.dtype)
-    regions = np.zeros((4, n_tests), dtype=singles.dtype)
+    running, totals, regions = whole[0], whole[1], whole[2:]
     both = regions[0]
-    totals = np.zeros(4, dtype=singles.dtype)
-    up, down = np.zeros(n_tests), np.zeros(n_tests)
-    rest, rest_inverse = np.zeros(n_tests), np.zeros(n_tests)
-    leaves, z = np.zeros(4), np.zeros(4)
+    up, down, rest, rest_inverse, leaves, z = (
+        parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
+    )  # fmt: skip
     ends = stop
     for t in range(n_tests):
         ends += 0.5 * priors[t]
     for code in range(code_first[f + 1] - code_first[f] - 1, -1, -1):
         _add_code(f, code, places, channels, weights, rows, row_first, triples, n_upper,
-                  code_first, numeric, seen)  # fmt: skip
+                  code_first, numeric, hist)  # fmt: skip
         c = test_first[f] + code - numeric[f]
         if numeric[f] and code == 0:
             break
@@ -497,7 +491,7 @@ def log_grandchildren_signed(
                 line = hist[code_first[g] + k]
                 more = numeric[g] and k < last
                 for place in range(len(line)):
-                    running[place] = line[place] + (running[place] if more else 0)
+                    running[place] = line[place, 0] + (running[place] if more else 0)
                 d = test_first[g] + k - numeric[g]
                 if g == f and d < c:
                     continue

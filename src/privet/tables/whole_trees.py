@@ -382,7 +382,13 @@ class _Sums:
         common = self._common()
         sides = np.empty((upper, 2))
         if drawing.n_channels == 1:
-            self.loops.log_children_signed(*self._signed(pairs), *common, sides)
+            passing, singles, total = self._signed(pairs)
+            inside = singles[:upper]
+            failing = (singles - passing, total - inside)
+            for side, (sums, totals) in enumerate((failing, (passing, inside))):
+                found = np.empty(upper)
+                self.loops.log_regions_signed(sums, totals, *common, found)
+                sides[:, side] = found
         else:
             self.loops.log_children(pairs, self.singles, self.total, *common, sides)
         alone = float(self.loops.log_depth_1(self.singles, self.total, *common))
@@ -453,11 +459,20 @@ class _Sums:
             common = (*common, *self._powers(*sums))
 
         def visit(f: int) -> None:
-            loop(f, *deeper.planes(f), drawing.n_upper, *sums, *layout, *common, out)
+            space = self._space() if drawing.n_channels == 1 else ()
+            loop(f, *deeper.planes(f), drawing.n_upper, *sums, *layout, *common, *space, out)
 
         with ThreadPoolExecutor(drawing.workers) as pool:
             list(pool.map(visit, range(drawing.n_upper)))
         return out
+
+    def _space(self) -> tuple[NDArray[Any], ...]:
+        """Return zeros for the loop over pairs of tests to work on."""
+        drawing = self.drawing
+        kind, width = self.singles.dtype, max(int(drawing.code_first[-1]), 4)
+        shape = (int(drawing.code_first[drawing.n_upper]), int(drawing.code_first[-1]), 1)
+        hist = np.zeros(shape, dtype=kind)
+        return hist, np.zeros((6, width), dtype=kind), np.zeros((6, width))
 
     def _powers(self, pairs: NDArray[Any], singles: NDArray[Any], total: Any) -> tuple[Any, ...]:
         """Return tables of exponentials, and those of every upper test, as far as they fit."""
@@ -466,7 +481,7 @@ class _Sums:
         shift = min(max(math.floor(math.log2(8 / unit)), 0), 10)
         most = int(min(_FITTING / unit, 2 * drawing.mass))
         half = (3 * most >> shift) + 2
-        rise = np.exp(unit * 2**shift * np.arange(-half, half))
+        rise = np.exp(np.minimum(unit * 2**shift * np.arange(-half, half), 700.0))
         fine = np.exp(unit * np.arange(2**shift))
         fits = np.zeros(len(pairs), dtype=np.bool_)
         longest = max([0, *(drawing.look_last - drawing.look_first).tolist()])
