@@ -12,8 +12,10 @@ from privet.audit import exact
 from privet.audit.catalogue import ONE, of_estimators, of_questions
 from privet.audit.laws import laplace_mass, largest, polya, shares_mass
 from privet.audit.probes import SharedProbe
+from privet.engines import STEP, Basis, blocks
 from privet.errors import AuditError
 from privet.privacy import (
+    DiscreteGaussian,
     DiscreteLaplace,
     JointQuantiles,
     LaplaceShare,
@@ -101,6 +103,14 @@ def leave_out_a_share(monkeypatch, mechanism):
     monkeypatch.setattr(mechanism, "release", release)
 
 
+def cut_slopes(monkeypatch, largest=1, longest=1):
+    """A record may add more than its noise was made for."""
+    real = blocks.bounded_weights
+    monkeypatch.setattr(
+        blocks, "bounded_weights", lambda r, s, c, length: real(r, s, largest * c, longest * length)
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "mutate"),
     [
@@ -139,6 +149,16 @@ def leave_out_a_share(monkeypatch, mechanism):
         (
             "draw_trees, depth 3, 4 classes",
             lambda m: change(m, WholeTree, "rate", lambda _, rate: 2 * rate),
+        ),
+        (
+            "noisy_sums, two features",
+            lambda m: m.setattr(Basis, "most_squares", lambda _: STEP**2),
+        ),
+        ("noisy_slopes, 2 classes", lambda m: cut_slopes(m, largest=2)),
+        ("noisy_slopes, 4 classes", lambda m: cut_slopes(m, longest=2)),
+        (
+            "noisy_calibration, two classes",
+            lambda m: change(m, DiscreteGaussian, "scale", lambda _, scale: scale / 4),
         ),
         ("share_counts, 2 of 2 honest", lambda m: leave_out_a_share(m, LaplaceShare)),
         ("share_class_counts, 4 classes", lambda m: leave_out_a_share(m, LaplaceShare)),

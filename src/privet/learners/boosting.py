@@ -35,8 +35,8 @@ LEAF_SHARE_NUMBER = Fraction(4, 10)
 #: Part of the budget for the leaves of a single tree, if probabilities matter.
 PROBABILITY_SHARE = Fraction(1, 5)
 #: With delta, two classes are ranked best by slopes and a tree's labels, if rows x epsilon lies
-#: between these; above, rounds start from slopes, for this part of the budget.
-RANKED_BY_SLOPES = (200, 5_000)
+#: between the first two; from the third on, rounds start from slopes, for this part of the budget.
+RANKED_BY_SLOPES, STARTED_BY_SLOPES = (200, 5_000), 9_000
 SLOPE_SHARE = Fraction(15, 100)
 #: At pure epsilon one tree is learnt for a number, if rows x epsilon lies between these.
 SINGLE_NUMBER = (2_000, 60_000)
@@ -207,7 +207,9 @@ def slopes_pay(rows: int, budget: Budget, amount: Amount, *, classes: int) -> st
     low, high = RANKED_BY_SLOPES
     if budget.accountant == "pure" or classes != 2 or mass < low:
         return "none"
-    return "all" if mass < high else "first"
+    if mass < high:
+        return "all"
+    return "first" if mass >= STARTED_BY_SLOPES else "none"
 
 
 def single_tree_is_better_for_numbers(rows: int, budget: Budget, amount: Amount) -> bool:

@@ -69,8 +69,8 @@ class SummingCells(SelectingCells):
         totals = [np.zeros(part.size, dtype=np.int64) for part in basis.parts]
         if features:
             for _, histograms in inside.engine.histograms(handle, features):
-                for feature, total in zip(features, totals, strict=False):
-                    total += histograms[feature].sum(axis=(0, 2), dtype=np.int64)
+                for place, feature in enumerate(features):
+                    totals[place] += histograms[feature].sum(axis=(0, 2), dtype=np.int64)
         if basis.of_cells is not None:
             totals[-1][:] = inside.engine.class_counts(handle).sum(axis=1)
         sums = [part.sums(total[:, None]) for part, total in zip(basis.parts, totals, strict=True)]
@@ -134,9 +134,9 @@ class SummingCells(SelectingCells):
         features = tuple((feature, _anew(part)) for feature, part in basis.features)
         of_cells = None if basis.of_cells is None else _anew(basis.of_cells)
         named = [feature for feature, _ in features]
-        if not all(type(j) is int and 0 <= j < len(sizes) for j in named) or len(
-            set(named)
-        ) < len(named):
+        if not all(type(j) is int and 0 <= j < len(sizes) for j in named) or len(set(named)) < len(
+            named
+        ):
             raise ValueError("functions are of features by their positions, each once")
         if any(part.size != sizes[feature] for feature, part in features) or (
             of_cells is not None and of_cells.size != len(self)
