@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 from _catalogue import Data, load
 
 #: What to import of a package to know that it works.
@@ -90,6 +92,40 @@ def time_dp_ebm(
         model.fit(data.X, data.y)
         if turn:
             yield time.perf_counter() - wall, time.process_time() - cpu
+
+
+def noisy_logistic(
+    X: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], y: np.ndarray, rho: float, seed: int
+) -> np.ndarray:
+    """Return weights of a logistic regression by noisy gradients, its step size chosen privately.
+
+    Full gradients, of which a record adds at most length one: features are scaled by their bounds,
+    and rows divided by the longest that is possible. Three lengths of the path have 30 per cent of
+    rho each, in 50 steps; the exponential mechanism chooses by correct records for the rest. The
+    number of rows is public. Noise in floating point, of the right scale: a peer for comparison.
+    """
+    rng, steps = np.random.default_rng(seed), 50
+    Z = logistic_features(X, bounds)
+    found = []
+    for path in (40.0, 160.0, 640.0):
+        weights = np.zeros(Z.shape[1])
+        scale = math.sqrt(steps / (2 * 0.3 * rho))
+        for _ in range(steps):
+            residuals = y - 1 / (1 + np.exp(-np.clip(Z @ weights, -500, 500)))
+            noisy = Z.T @ residuals + rng.normal(0, scale, Z.shape[1])
+            weights = weights + path / steps * noisy / len(y)
+        found.append(weights)
+    correct = np.array([np.sum((Z @ weights > 0) == (y == 1)) for weights in found])
+    choose = math.sqrt(8 * 0.1 * rho) * correct + rng.gumbel(size=len(found))
+    return found[int(choose.argmax())]
+
+
+def logistic_features(X: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Return features between -1 and 1 and a constant, in rows of length at most one."""
+    low, high = bounds
+    Z = np.clip(2 * (np.nan_to_num(X) - low) / np.maximum(high - low, 1e-300) - 1, -1, 1)
+    Z = np.column_stack([Z, np.ones(len(Z))])
+    return Z / math.sqrt(Z.shape[1])
 
 
 def _answer() -> None:

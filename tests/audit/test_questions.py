@@ -12,8 +12,10 @@ from privet.audit import exact
 from privet.audit.catalogue import ONE, of_estimators, of_questions
 from privet.audit.laws import laplace_mass, largest, polya, shares_mass
 from privet.audit.probes import SharedProbe
+from privet.engines import STEP, Basis, blocks
 from privet.errors import AuditError
 from privet.privacy import (
+    DiscreteGaussian,
     DiscreteLaplace,
     GridExponential,
     JointQuantiles,
@@ -129,6 +131,14 @@ def as_if_only_the_far_counted(monkeypatch):
     monkeypatch.setattr(scores.ScaleChoice, "mechanism", property(mechanism))
 
 
+def cut_slopes(monkeypatch, largest=1, longest=1):
+    """A record may add more than its noise was made for."""
+    real = blocks.bounded_weights
+    monkeypatch.setattr(
+        blocks, "bounded_weights", lambda r, s, c, length: real(r, s, largest * c, longest * length)
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "mutate"),
     [
@@ -175,6 +185,16 @@ def as_if_only_the_far_counted(monkeypatch):
         ),
         ("noisy_scale, 9/10 beyond, pure", as_if_only_the_far_counted),
         ("quantiles, median of the target, pure", as_if_monotone),
+        (
+            "noisy_sums, two features",
+            lambda m: m.setattr(Basis, "most_squares", lambda _: STEP**2),
+        ),
+        ("noisy_slopes, 2 classes", lambda m: cut_slopes(m, largest=2)),
+        ("noisy_slopes, 4 classes", lambda m: cut_slopes(m, longest=2)),
+        (
+            "noisy_calibration, two classes",
+            lambda m: change(m, DiscreteGaussian, "scale", lambda _, scale: scale / 4),
+        ),
         ("share_counts, 2 of 2 honest", lambda m: leave_out_a_share(m, LaplaceShare)),
         ("share_class_counts, 4 classes", lambda m: leave_out_a_share(m, LaplaceShare)),
         ("share_labels, 2 of 2 honest", lambda m: leave_out_a_share(m, NoisyMaxShare)),

@@ -169,6 +169,9 @@ def test_the_learner_spends_exactly_the_amount(kind, budget):
     assert table.ledger.left == budget.limit / 3
     sweeps = {"pure": 5, "zCDP": 20}[budget.accountant]
     asked = [entry.question.kind for entry in table.ledger.entries]
+    if kind == "two" and budget.accountant == "zCDP":
+        assert set(asked) == {"class-counts", "sums", "slopes"}
+        return
     pulls = 3 * sweeps + (kind == "number")
     assert asked.count("gradients") == pulls
     assert asked.count("row-count") == 3
@@ -266,7 +269,7 @@ def test_a_rare_category_shares_its_score_with_unknown_ones():
     schema = Schema({"c": Categorical(["often", "seldom"])}, "y", classes=[0, 1])
     table = pd.DataFrame({"c": ["often"] * 2_000 + ["seldom"] * 3 + ["unheard of"] * 500})
     target = np.array([1] * 2_000 + [1] * 3 + [0] * 500)
-    model = PrivateAdditiveClassifier(epsilon=1.0, delta=1e-6, schema=schema, random_state=0)
+    model = PrivateAdditiveClassifier(epsilon=4.0, schema=schema, random_state=0)
     shares = model.fit(table, target).predict_proba(
         pd.DataFrame({"c": ["often", "seldom", "unheard of", None]})
     )[:, 1]

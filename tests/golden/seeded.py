@@ -371,6 +371,8 @@ keep("boosting_delta_four", _classes, "four", delta=1e-6, n_rounds=2, max_depth=
 keep("boosting_delta_auto", _classes, "two", delta=1e-6, epsilon=2.0)
 keep("boosting_delta_declared", _classes, "two", delta=1e-6, epsilon=0.2, n_rows=ROWS)
 keep("boosting_delta_labels", _classes, "two", delta=1e-6, aim="labels", n_rows=ROWS)
+keep("boosting_slopes_wide", _classes, "wide classes", delta=1e-6, n_rows=600)
+keep("boosting_from_slopes", _classes, "two", delta=1e-6, n_rounds=2, max_depth=1, n_rows=30_000)
 keep("boosting_rounds", _classes, "two", n_rounds=9, max_depth=1, n_rows=ROWS)
 keep("boosting_unmerged", _classes, "flags", n_rounds=2, merge_tests=False)
 keep("boosting_wide", _classes, "wide classes", delta=1e-6, n_rounds=2)
@@ -403,6 +405,7 @@ for _budget, _delta in (("pure", None), ("delta", 1e-6)):
             epsilon=4.0,
         )
     keep(f"additive_number_{_budget}", PrivateAdditiveRegressor, "number", delta=_delta, epsilon=4)
+keep("additive_two_bent", PrivateAdditiveClassifier, "two", delta=1e-6, epsilon=9.0)
 keep("additive_no_noise", PrivateAdditiveClassifier, "flags", epsilon=float("inf"))
 
 # DiPriMe

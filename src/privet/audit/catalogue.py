@@ -331,19 +331,19 @@ def of_questions(epsilon: float = 1.0) -> Iterator[Case]:
     yield case(
         "3 parts", "joint_quantiles", CONTINUOUS, most_telling, NUMBERS, feature="x", parts=3
     )
-    few = {"most_outcomes": 2}
     a_and_x = Basis(((0, _STEEP_A), (1, _STEEP_X)))
-    yield case("two features", "noisy_sums", MIXED, few, delta=DELTA, basis=a_and_x)
-    for schema in (MIXED, FOUR_CLASSES_MIXED):
-        classes = len(schema.classes or ())
+    yield case("two features", "noisy_sums", MIXED, most_telling, delta=DELTA, basis=a_and_x)
+    for schema, basis, start in (
+        (MIXED, a_and_x, (0.5,)),
+        (FOUR_CLASSES_MIXED, Basis(((1, _STEEP_X),)), (0.5, 0.0, 0.0, -0.5)),
+    ):
         yield case(
-            f"{classes} classes", "noisy_slopes", schema, few, delta=DELTA, basis=a_and_x,
-            scores=(0.5,) if classes == 2 else (0.5, 0.0, 0.0, -0.5),
-            largest=0.5, longest=1.5,
+            f"{len(schema.classes or ())} classes", "noisy_slopes", schema, most_telling,
+            delta=DELTA, basis=basis, scores=start, largest=0.5, longest=1.5,
         )  # fmt: skip
     yield case(
-        "two classes", "noisy_calibration", MIXED, few, delta=DELTA, scores=(0.5,), shift=0.25,
-        factor=1.5,
+        "two classes", "noisy_calibration", ONE, most_telling, delta=DELTA, scores=(0.5,),
+        shift=0.25, factor=1.5,
     )  # fmt: skip
     yield case("5 classes", "choose_labels", FIVE_CLASSES)
     yield case("gini", "choose", MIXED, criterion=Gini())

@@ -47,7 +47,7 @@ class Tabled:
     @property
     def width(self) -> int:
         """How many functions there are."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     def squares(self) -> NDArray[np.int64]:
         """Return the squared length of all functions at each code, in squared units."""

@@ -74,8 +74,9 @@ class PrivateAdditiveClassifier(_Additive, PrivateClassifier):
     Privacy
     -------
     Releases noisy class counts, a noisy histogram of every feature, and noisy sums of residuals in
-    its joined bins, sweep by sweep; epsilon-DP or (epsilon, delta)-DP for adding or removing one
-    record (docs/proofs/additive.md).
+    its joined bins, sweep by sweep; with ``delta`` and two classes first, or on small tables only,
+    noisy moments and noisy slopes; epsilon-DP or (epsilon, delta)-DP for adding or removing one
+    record (docs/proofs/additive.md, docs/proofs/slopes.md).
 
     Examples
     --------

@@ -59,8 +59,9 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
 
     Each round draws a small tree whole, on records that weigh by how wrong the model still is, and
     takes noisy Newton steps in its leaves. Rounds, depth and shares follow from the schema, the
-    budget and the number of rows; where these are too few for boosting, the model is one tree with
-    noisy class counts in its leaves.
+    budget and the number of rows. With ``delta`` and two classes, small tables are ranked by slopes
+    instead, a few functions of every feature, and the labels of one drawn tree; where rows are too
+    few, the model is one tree with noisy class counts in its leaves.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
     aim : "probabilities" or "labels", default="probabilities"
         What matters. At pure epsilon a single tree labels better than boosting up to about
         50,000 rows x epsilon, but ranks worse from about 10,000. With ``delta``, labels take that
-        tree as well.
+        tree as well, and small tables of two classes get slopes for probabilities only.
     n_rows : int, optional
         The number of rows, if it is public: it steers the automatic choices. If None, the noisy
         class counts of the start steer them; with ``delta``, a noisy count that two per cent of
@@ -95,9 +96,10 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
     Privacy
     -------
     Releases noisy class counts, private quantiles where rows x epsilon pays for them, and per round
-    one drawn tree and noisy sums of derivatives in its leaves (or what
-    :class:`PrivateTreeClassifier` releases); epsilon-DP or (epsilon, delta)-DP for adding or
-    removing one record (docs/proofs/boosting.md).
+    one drawn tree and noisy sums of derivatives in its leaves; with ``delta`` also noisy moments of
+    the features and noisy slopes (or what :class:`PrivateTreeClassifier` releases); epsilon-DP or
+    (epsilon, delta)-DP for adding or removing one record (docs/proofs/boosting.md,
+    docs/proofs/slopes.md).
 
     Examples
     --------

@@ -3,7 +3,8 @@
 A noisy histogram of every feature decides which of its bins are full enough to stand alone. Then
 all features are swept in turn, several times: noisy sums of the residuals in the bins of a feature
 move its curve a little. The noise of a curve depends on how far it may move in all, not on the
-number of sweeps. Proof: ``docs/proofs/additive.md``; rules: ``docs/rules.md``.
+number of sweeps. With delta and two classes, the curves start from slopes (``slopes``), which are
+all there is on small tables. Proof: ``docs/proofs/additive.md``; rules: ``docs/rules.md``.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def learn(table: Table, *, amount: Amount) -> Ensemble:
             step[curve.counts < FULL * noise] = 0.0  # too few to say anything
             curve.values += step
             scores.add(cells, step)
-    found = _assemble(view, start, curves)
-    return found if first is None else Ensemble(schema, found.start, (*first.trees(), *found.trees))
+    bent = _assemble(view, start, curves)
+    return bent if first is None else Ensemble(schema, bent.start, (*first.trees(), *bent.trees))
 
 
 @dataclass

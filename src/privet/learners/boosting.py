@@ -68,8 +68,8 @@ MANY_ROUNDS_FROM = 50_000
 #: Several classes have rounds of depth 3 with delta from here on, with so many features above.
 SEVERAL_FROM, SEVERAL_WIDTH = 8_000, 3
 #: With delta, two classes are ranked best by slopes and a tree's labels, if rows x epsilon lies
-#: between these; above, rounds start from slopes, for this part of the budget.
-RANKED_BY_SLOPES = (200, 5_000)
+#: between the first two; from the third on, rounds start from slopes, for this part of the budget.
+RANKED_BY_SLOPES, STARTED_BY_SLOPES = (200, 5_000), 9_000
 SLOPE_SHARE = Fraction(15, 100)
 #: A Newton step is cut here.
 LONGEST_STEP = 2.0
@@ -259,7 +259,9 @@ def slopes_pay(rows: int, budget: Budget, amount: Amount, *, classes: int) -> st
     low, high = RANKED_BY_SLOPES
     if budget.accountant == "pure" or classes != 2 or mass < low:
         return "none"
-    return "all" if mass < high else "first"
+    if mass < high:
+        return "all"
+    return "first" if mass >= STARTED_BY_SLOPES else "none"
 
 
 def tree_in_epsilon_is_better(

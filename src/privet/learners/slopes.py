@@ -314,11 +314,7 @@ def _standardised(
 ) -> Basis:
     """Buy moments, and return the functions that they make alike."""
     kinds = list(view.schema.features.values())
-    numbers = [isinstance(kinds[j], Numeric) for j in features]
-    positions = [
-        positions_of(view, j) if number else None
-        for j, number in zip(features, numbers, strict=True)
-    ]
+    positions = [positions_of(view, j) if isinstance(kinds[j], Numeric) else None for j in features]
     raw = [
         Peaks(STEP, np.zeros(view.sizes[j], dtype=np.int64)) if place is None else _powers(place)
         for j, place in zip(features, positions, strict=True)

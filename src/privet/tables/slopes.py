@@ -69,8 +69,8 @@ class SummingCells(SelectingCells):
         totals = [np.zeros(part.size, dtype=np.int64) for part in basis.parts]
         if features:
             for _, histograms in inside.engine.histograms(handle, features):
-                for feature, total in zip(features, totals, strict=False):
-                    total += histograms[feature].sum(axis=(0, 2), dtype=np.int64)
+                for place, feature in enumerate(features):
+                    totals[place] += histograms[feature].sum(axis=(0, 2), dtype=np.int64)
         if basis.of_cells is not None:
             totals[-1][:] = inside.engine.class_counts(handle).sum(axis=1)
         sums = [part.sums(total[:, None]) for part, total in zip(basis.parts, totals, strict=True)]
