@@ -363,7 +363,7 @@ class _Sums:
     def __init__(self, drawing: _Drawing, region: Region) -> None:
         from privet.tables import _tree_loops
 
-        self.loops = _tree_loops
+        self.loops: Any = _tree_loops
         self.drawing = drawing
         self.region = region
         row = region.singles
