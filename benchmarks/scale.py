@@ -64,11 +64,12 @@ LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
     "tree, depth 3": ("PrivateTreeClassifier", {"max_depth": 3}),
     "tree": ("PrivateTreeClassifier", {}),
     "boosting, 3 rounds": ("PrivateBoostingClassifier", {"n_rounds": 3}),
-    "boosting, 5 rounds": ("PrivateBoostingClassifier", {"n_rounds": 5, "delta": 1e-6}),
+    "boosting, 5 rounds": ("PrivateBoostingClassifier", {"n_rounds": 5}),
+    "boosting, delta": ("PrivateBoostingClassifier", {"n_rounds": 5, "delta": 1e-6}),
 }
 GREEDY = ("DiffPID3", "TopDown", "DiPriMe")
 SMALL = (*GREEDY, "tree, depth 3", "boosting, 3 rounds")
-LARGE = ("DiffPID3", "TopDown", "tree, depth 3", "tree", "boosting, 5 rounds")
+LARGE = ("DiffPID3", "TopDown", "tree, depth 3", "tree", "boosting, delta")
 STREAMS = ("Parquet files", "DuckDB", "polars", "pyarrow dataset", "batches")
 CLUSTERS = {"Dask": "privet.engines.dask", "Spark": "privet.engines.spark"}
 #: The learner of part e.
