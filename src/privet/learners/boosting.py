@@ -23,7 +23,7 @@ from privet.learners._assembly import leaf_cells, score_tree, without_dead_ends
 from privet.learners._views import QUANTILE_LEVELS, grid_of, make_view, most_tests, n_numeric
 from privet.learners.budgets import less, start_of_classes, start_of_number
 from privet.learners.whole_trees import (
-    AFFORDABLE,
+    AFFORDABLE_DEPTH_3,
     TreeBlock,
     affordable,
     spread_out,
@@ -41,7 +41,7 @@ LEAF_SHARE_NUMBER = Fraction(4, 10)
 PROBABILITY_SHARE = Fraction(1, 5)
 #: At pure epsilon one tree is learnt for a number, if rows x epsilon lies between these.
 SINGLE_NUMBER = (2_000, 60_000)
-#: With delta and classes, quantiles are found by this many halvings, if rows x epsilon of each of
+#: With delta, two classes have quantiles by this many halvings, if rows x epsilon of each of
 #: them is at least so large.
 FINE_LEVELS, ENOUGH_FOR_FINE = 6, 400
 #: From rows x epsilon = this on, two classes with delta have rounds by the square root alone.
@@ -232,7 +232,8 @@ def make_plan(
             return n_rows * float(of_one)
 
         if mass / numeric >= 1000 if pure else level(QUANTILE_LEVELS) >= 250:
-            if not pure and not number and level(FINE_LEVELS) >= ENOUGH_FOR_FINE:
+            two = not number and labels == 2
+            if two and not pure and level(FINE_LEVELS) >= ENOUGH_FOR_FINE:
                 levels = FINE_LEVELS
             quantiles = amount * share
     left = amount if quantiles is None else less(amount, quantiles)
@@ -266,7 +267,8 @@ def rotating(
     if block.depth == 3 and block.width is not None:
         width = min(width, block.width)
     width = min(width, len(sizes))
-    if work_of_three(width, rows, sizes, labels) > AFFORDABLE:
+    # As for a whole tree: merging makes most tests cheaper than counted.
+    if work_of_three(width, rows, sizes, labels) > AFFORDABLE_DEPTH_3:
         return block
     return TreeBlock(3, block.amount, width)
 
