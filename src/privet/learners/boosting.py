@@ -37,7 +37,7 @@ from privet.learners.reaches import (
     start_with_reach,
 )
 from privet.learners.whole_trees import (
-    AFFORDABLE,
+    AFFORDABLE_DEPTH_3,
     TreeBlock,
     affordable,
     spread_out,
@@ -60,7 +60,7 @@ SCALED_BEFORE = (1, 3, 7, 15, 31)
 BEYOND_LEAF = 6
 #: The leaves' sums are cut at this many reaches.
 LEAF_REACHES = 2
-#: With delta and classes, quantiles are found by this many halvings, if rows x epsilon of each of
+#: With delta, two classes have quantiles by this many halvings, if rows x epsilon of each of
 #: them is at least so large.
 FINE_LEVELS, ENOUGH_FOR_FINE = 6, 400
 #: From rows x epsilon = this on, two classes with delta have rounds by the square root alone.
@@ -303,7 +303,8 @@ def make_plan(
             return n_rows * float(of_one)
 
         if mass / numeric >= 1000 if pure else level(QUANTILE_LEVELS) >= 250:
-            if not pure and not number and level(FINE_LEVELS) >= ENOUGH_FOR_FINE:
+            two = not number and labels == 2
+            if two and not pure and level(FINE_LEVELS) >= ENOUGH_FOR_FINE:
                 levels = FINE_LEVELS
             quantiles = amount * share
     left = amount if quantiles is None else less(amount, quantiles)
@@ -337,7 +338,8 @@ def rotating(
     if block.depth == 3 and block.width is not None:
         width = min(width, block.width)
     width = min(width, len(sizes))
-    if work_of_three(width, rows, sizes, labels) > AFFORDABLE:
+    # As for a whole tree: merging makes most tests cheaper than counted.
+    if work_of_three(width, rows, sizes, labels) > AFFORDABLE_DEPTH_3:
         return block
     return TreeBlock(3, block.amount, width)
 

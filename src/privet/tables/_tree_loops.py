@@ -20,9 +20,11 @@ Loops whose names end in ``_signed`` are those of two classes: their arrays have
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit, uint64
+from numpy.typing import NDArray
 
 from privet.engines._tree_loops import add_pairs
 
@@ -41,26 +43,23 @@ def _decay(coarse, fine, k):
     return coarse[uint64(k) >> uint64(10)] * fine[uint64(k) & uint64(1023)]
 
 
-def log_depth_1(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit):
+def log_depth_1(d: NDArray[Any], total: NDArray[Any], *common: Any) -> float:
     """Return the log weight of all trees of depth <= 1 on a region.
 
     Parameters
     ----------
     d, total
         Sums by test and channel, and by channel.
-    priors : array
-        The prior of every test (times the prior of not being a leaf).
-    stop : float
-        The prior of a leaf, tests that divide nothing included.
-    looks, look_first, look_last : arrays
-        The prior and the range of tests (categories) of every lookup.
+    *common
+        In the order of the loops: the prior of every test (times the prior of not being a leaf);
+        the prior of a leaf, tests that divide nothing included; the prior and the range of tests
+        (categories) of every lookup; the tables of exponentials and their unit.
     """
-    common = (priors, stop, looks, look_first, look_last, coarse, fine, unit)
     if d.shape[1] == 1:
         out = np.empty(1)
         log_regions_signed(d[None, :, 0], total, *common, out)
-        return out[0]
-    return _log_counts(d, total, *common)
+        return float(out[0])
+    return float(_log_counts(d, total, *common))
 
 
 @_inlined

@@ -391,7 +391,7 @@ class _Sums:
                 sides[:, side] = found
         else:
             self.loops.log_children(pairs, self.singles, self.total, *common, sides)
-        alone = float(self.loops.log_depth_1(self.singles, self.total, *common))
+        alone = self.loops.log_depth_1(self.singles, self.total, *common)
         children = sides.sum(axis=1)
         if depth == 2:
             return children, alone
