@@ -17,7 +17,7 @@ from privet.errors import AuditError
 from privet.privacy import (
     DiscreteGaussian,
     DiscreteLaplace,
-    GridExponential,
+    Exponential,
     JointQuantiles,
     LaplaceShare,
     NoisyMaxShare,
@@ -115,8 +115,8 @@ def as_if_n_were_public(monkeypatch):
     """How many records should be beyond a scale is a share of two, not of the table's own."""
     real = scores.ScaleChoice._fits
 
-    def fits(self, beyond, rows):
-        return real(self, beyond, np.full_like(rows, 2))
+    def fits(self, before, beyond, rows):
+        return real(self, before, beyond, np.full_like(rows, 2))
 
     monkeypatch.setattr(scores.ScaleChoice, "_fits", fits)
 
@@ -126,7 +126,7 @@ def as_if_only_the_far_counted(monkeypatch):
 
     def mechanism(self):
         part, parts = self.share.numerator, self.share.denominator
-        return GridExponential(2 * (parts - part), self.epsilon)
+        return Exponential(2 * (parts - part), self.epsilon)
 
     monkeypatch.setattr(scores.ScaleChoice, "mechanism", property(mechanism))
 

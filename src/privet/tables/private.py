@@ -615,9 +615,9 @@ class PrivateCells(SummingCells):
 
         Privacy
         -------
-        The exponential mechanism over 25 scales on ``-abs(b * beyond - a * all)`` for a share of
-        a/b and the cell's own records, which a record changes by at most the larger of a and b - a,
-        up or down; costs the amount (docs/proofs/reach.md).
+        The exponential mechanism over 25 scales on how far ``b * beyond`` is from crossing
+        ``a * all`` there, for a share of a/b and the cell's own records, which a record changes by
+        at most the larger of a and b - a, up or down; costs the amount (docs/proofs/reach.md).
         """
         if self.schema.classes is not None:
             raise DataError("this question needs a number: the target of the schema has classes")

@@ -21,7 +21,7 @@ from privet.privacy import (
     DiscreteGaussian,
     DiscreteLaplace,
     Exact,
-    GridExponential,
+    Exponential,
     Noise,
     noise_for,
     spread_of,
@@ -70,8 +70,6 @@ def pull_deviation(schema: Schema, budget: Budget, amount: Amount) -> float:
 
 #: Distances that a scale can have: 2^(-k/2), k = 24 .. 0, in parts of the target's range.
 SCALES = tuple(math.ldexp(1.0 if k % 2 == 0 else math.sqrt(2), -k // 2) for k in range(24, -1, -1))
-#: How many points of a grid each of them stands for: of scales that fit alike, narrow ones win.
-_SCALE_POINTS = np.array([round(2**6 / math.sqrt(scale)) for scale in SCALES], dtype=np.int64)
 #: Shares are fractions of at most this many parts, so that scores fit into 64 bits.
 _MOST_PARTS = 2**16
 
@@ -98,13 +96,13 @@ class ScaleChoice:
             raise ValueError(f"the share must be a fraction of at most {_MOST_PARTS} parts")
 
     @property
-    def mechanism(self) -> GridExponential:
+    def mechanism(self) -> Exponential:
         """The exponential mechanism on the scores.
 
         A record more moves ``b * beyond - a * all``, for a share of a/b, by ``b - a`` or by ``-a``.
         """
         part, parts = self.share.numerator, self.share.denominator
-        return GridExponential(spread_of(max(part, parts - part), monotone=False), self.epsilon)
+        return Exponential(spread_of(max(part, parts - part), monotone=False), self.epsilon)
 
     def choose(self, counts: NDArray[np.int64], noise: Noise) -> NDArray[np.float64]:
         """Return a scale for every cell.
@@ -115,18 +113,22 @@ class ScaleChoice:
             How many records are further away than 0, 1, .. of the scales.
         noise : Noise
         """
-        beyond = counts[:, ::-1].cumsum(axis=1)[:, -2::-1]
-        rows = counts.sum(axis=1, keepdims=True)
-        fits = self._fits(beyond, rows)
-        points = np.broadcast_to(_SCALE_POINTS, fits.shape)
-        chosen = self.mechanism.choose_each(Exact(fits), points, noise)
-        ends = np.cumsum(_SCALE_POINTS)
-        return np.array(SCALES)[np.searchsorted(ends, chosen, side="right")]
+        beyond = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
+        fits = self._fits(beyond[:, :-1], beyond[:, 1:], beyond[:, :1])
+        mechanism = self.mechanism
+        return np.array([SCALES[mechanism.choose(Exact(row), noise)] for row in fits])
 
-    def _fits(self, beyond: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the score of every scale of every cell, whose own records ``rows`` counts."""
-        part, parts = self.share.numerator, self.share.denominator
-        return np.asarray(-np.abs(parts * beyond - part * rows))
+    def _fits(
+        self, before: NDArray[np.int64], beyond: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the score of every scale: zero where the share lies between it and the one before.
+
+        ``rows`` counts the cell's own records, all of which are beyond nothing.
+        """
+        wanted = self.share.numerator * rows
+        parts = self.share.denominator
+        missed = np.maximum(wanted - parts * before, parts * beyond - wanted)
+        return np.asarray(-np.maximum(missed, 0))
 
 
 class Scores:
