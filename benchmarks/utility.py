@@ -533,8 +533,8 @@ def write_report(path: Path, rows: Rows, notes: list[str]) -> None:
         "and switches of boosting and the additive model were developed on most of these sets, "
         "too; no fold was held back, so read these as development numbers",
         "- AUC ranks by `predict_proba`; a Privet tree spends a twentieth of its budget on class "
-        "counts in its leaves from 1,000 rows x epsilon on; below, and for labels alone, its AUC is "
-        "that of its labels",
+        "counts in its leaves from 1,000 rows x epsilon on; below, and for labels alone, its AUC "
+        "is that of its labels",
         "- log loss with probabilities cut at 0.001 and 0.999; slope of a logistic regression of "
         "the classes on the log odds, made on the test fold (1 is right, below 1 is too sure; - "
         "where a fold is ordered perfectly or knows one value only); ECE over 20 bins of the "
