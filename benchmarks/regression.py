@@ -486,8 +486,7 @@ def write_bounded_report(path: Path, fits: dict[BoundedJob, Errors]) -> None:
         "# Bounds of the target\n",
         f"Last command: `{command()}`. Each was run with `--label old`, too, and commit 3898c60 "
         "first on PYTHONPATH. The CSV keeps what earlier commands measured; [n] is how many fits "
-        "of "
-        "each code a number is made of.\n",
+        "of each code a number is made of.\n",
         "- old: residuals are cut at a public part of the range; boosting at pure epsilon is one "
         "tree from 2,000 to 60,000 rows x epsilon unless a depth is given (depth auto, all here)",
         f"- {machine()}",

@@ -57,11 +57,11 @@ def boost(kind, **options):
 @DELTAS
 @pytest.mark.parametrize("rounds", ["auto", 6])
 def test_it_finds_the_structure(kind, delta, rounds):
-    """Of 6 fits each the worst had 0.877 (two) and 0.898 (four); R^2 of 24 was 0.866 to 0.944."""
+    """Of 6 fits each the worst had 0.877 (two) and 0.898 (four); R^2 of 24 was 0.909 to 0.945."""
     model = boost(kind, epsilon=2.0, delta=delta, n_rounds=rounds, random_state=0)
     model.fit(*make_table(kind, 3_000))
     score = model.score(*make_table(kind, 3_000, seed=1))
-    assert score > {"two": 0.84, "four": 0.86, "number": 0.84}[kind]
+    assert score > {"two": 0.84, "four": 0.86, "number": 0.88}[kind]
     undecided = EITHER if kind != "number" and rounds == "auto" else "zCDP"
     assert model.privacy_.accountant == ("pure" if delta is None else undecided)
     assert model.privacy_.delta == (delta or 0)
@@ -430,7 +430,7 @@ def test_rows_times_epsilon_decide_whether_a_reach_is_bought(options, bought):
 @SEEDED
 @DELTAS
 def test_wider_bounds_cost_little(delta):
-    """Of 6 seeds each the worst had 1.36 times the error; with a public reach the best had 2.5."""
+    """Of 6 seeds each the worst had 1.31 times the error; with a public reach the best had 2.5."""
     table, target = make_table("number", 4_000)
     errors = []
     for width in (1, 10):
