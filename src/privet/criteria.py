@@ -26,7 +26,8 @@ from privet.errors import BudgetError
 
 Integers = NDArray[np.int64]
 
-#: Most records a table may hold: products of two counts then fit in 64 bits.
+#: Most records a table may hold, each of which counts once: products of two counts then fit in 64
+#: bits. (Records that count several times would have to be fewer by the largest of these numbers.)
 MAX_ROWS = 2**31 - 1
 
 #: Gini has chords for at most this many classes, made by this many halvings.

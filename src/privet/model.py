@@ -34,6 +34,8 @@ from privet.privacy import (
 from privet.schema import Schema
 from privet.tree import Tree
 
+#: A card's accountant where answers decided between the two.
+EITHER = "pure or zCDP"
 FORMAT = "privet-model"
 VERSION = 2
 #: Larger files are refused before they are parsed, which takes up to twenty times as much memory. A
@@ -60,7 +62,8 @@ class PrivacyCard(Mapping[str, Any]):
     replace_one_epsilon : float
         The epsilon (at the same delta) if neighbours differ by a replaced record instead.
     accountant : str
-        ``"pure"`` or ``"zCDP"``.
+        ``"pure"``, ``"zCDP"``, or ``"pure or zCDP"`` if answers decided in which of the two the
+        budget was spent (docs/proofs/ledger.md).
     private : bool
         False if something outside the accounting undoes the guarantee; ``warnings`` says what.
     warnings : tuple of str
@@ -117,7 +120,7 @@ class PrivacyCard(Mapping[str, Any]):
             rho=as_float(total.rho),
             adjacency=ADJACENCY,
             replace_one_epsilon=budget.as_epsilon(total.of_group(REPLACE_ONE_FACTOR)),
-            accountant=budget.accountant,
+            accountant=EITHER if budget.either else budget.accountant,
             private=not leaks,
             warnings=leaks,
             notes=(*NOTES, *notes),
@@ -126,6 +129,14 @@ class PrivacyCard(Mapping[str, Any]):
             protocol=protocol,
             entries=ledger.entries,
         )
+
+    @property
+    def unit(self) -> str:
+        """In which amounts the entries add up to the total: ``"epsilon"`` or ``"rho"``."""
+        pure = self.accountant == "pure" or (
+            self.accountant == EITHER and all(math.isfinite(e.epsilon) for e in self.entries)
+        )
+        return "epsilon" if pure else "rho"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the card as plain data. Infinities become the text ``"inf"``."""

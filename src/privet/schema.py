@@ -387,6 +387,13 @@ def _fine(feature: Numeric) -> NDArray[np.float64]:
     return fine
 
 
+@lru_cache(maxsize=64)
+def _target_grid(low: float, high: float) -> NDArray[np.float64]:
+    grid = fine_grid(low, high)
+    grid.setflags(write=False)
+    return grid
+
+
 @dataclass(frozen=True)
 class Categorical:
     """A value from a public list. Everything else, and missing values, share one extra bin.
@@ -505,6 +512,12 @@ class Schema:
             raise SchemaError("drafted must be true or false")
         for name, value in (("features", features), ("classes", classes), ("bounds", bounds)):
             object.__setattr__(self, name, value)
+
+    @property
+    def target_grid(self) -> NDArray[np.float64]:
+        """The public grid on which quantiles of a number as the target are found."""
+        assert self.bounds is not None
+        return _target_grid(*self.bounds)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ def halve(monkeypatch, mechanism, name="scale", factor=0.5):
             DiffPID3Classifier(8.0, TWO, max_depth=1),
             {"pairs": [(UNEQUAL, (("u", "u", 0), *UNEQUAL))]},
         ),
-        (WholeTree, "rate", 2.0, PrivateTreeClassifier(1.0, ONE, max_depth=1, n_rows=9), {}),
+        (WholeTree, "rate", 2.0, PrivateTreeClassifier(1.0, ONE, max_depth=1, n_rows=99), {}),
         (
             DiscreteGaussian,
             "scale",
@@ -237,7 +237,7 @@ def test_a_score_that_is_not_monotone_treated_as_monotone(monkeypatch):
 
 @pytest.mark.parametrize("hidden", ["seed", "source", "rows"])
 def test_something_kept_on_the_model(monkeypatch, hidden):
-    model = PrivateTreeClassifier(1.0, ONE, max_depth=1, n_rows=9)
+    model = PrivateTreeClassifier(1.0, ONE, max_depth=1, n_rows=99)
     assert audit(model, pairs=SHORT[:1]).holds
     real = PrivateTreeClassifier._learn
 

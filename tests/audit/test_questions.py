@@ -17,15 +17,17 @@ from privet.errors import AuditError
 from privet.privacy import (
     DiscreteGaussian,
     DiscreteLaplace,
+    Exponential,
     JointQuantiles,
     LaplaceShare,
     NoisyMaxShare,
     PermuteAndFlip,
     TopOf,
     WholeTree,
+    quantiles,
 )
 from privet.privacy.mechanisms import round_up
-from privet.tables import Cells, PrivateCells, PrivateTable
+from privet.tables import Cells, PrivateCells, PrivateTable, scores
 
 CASES = {case.options: case for case in of_questions(1.0)}
 #: What costs nothing, and what no budget covers: a study asks it, and its model is marked.
@@ -103,6 +105,32 @@ def leave_out_a_share(monkeypatch, mechanism):
     monkeypatch.setattr(mechanism, "release", release)
 
 
+def as_if_monotone(monkeypatch):
+    """The score can rise and fall; half of the spread is claimed, the rate is twice too high."""
+    for room in (scores, quantiles):
+        monkeypatch.setattr(room, "spread_of", lambda sensitivity, *, monotone: sensitivity)
+
+
+def as_if_n_were_public(monkeypatch):
+    """How many records should be beyond a scale is a share of two, not of the table's own."""
+    real = scores.ScaleChoice._fits
+
+    def fits(self, before, beyond, rows):
+        return real(self, before, beyond, np.full_like(rows, 2))
+
+    monkeypatch.setattr(scores.ScaleChoice, "_fits", fits)
+
+
+def as_if_only_the_far_counted(monkeypatch):
+    """A record within the scale moves the score by the share, which is forgotten."""
+
+    def mechanism(self):
+        part, parts = self.share.numerator, self.share.denominator
+        return Exponential(2 * (parts - part), self.epsilon)
+
+    monkeypatch.setattr(scores.ScaleChoice, "mechanism", property(mechanism))
+
+
 def cut_slopes(monkeypatch, largest=1, longest=1):
     """A record may add more than its noise was made for."""
     real = blocks.bounded_weights
@@ -150,6 +178,13 @@ def cut_slopes(monkeypatch, largest=1, longest=1):
             "draw_trees, depth 3, 4 classes",
             lambda m: change(m, WholeTree, "rate", lambda _, rate: 2 * rate),
         ),
+        *(
+            (f"noisy_scale, 1/2 beyond, {account}", mutate)
+            for account in ("pure", "zCDP")
+            for mutate in (as_if_monotone, as_if_n_were_public)
+        ),
+        ("noisy_scale, 9/10 beyond, pure", as_if_only_the_far_counted),
+        ("quantiles, median of the target, pure", as_if_monotone),
         (
             "noisy_sums, two features",
             lambda m: m.setattr(Basis, "most_squares", lambda _: STEP**2),

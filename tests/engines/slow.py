@@ -157,6 +157,14 @@ class SlowEngine:
         return counts
 
     def grid_counts(self, feature):
+        if feature is None:
+            low, high = self.schema.bounds
+            marks = [(point - low) / (high - low) for point in self.schema.target_grid.tolist()]
+            counts = np.zeros(len(marks) + 2, dtype=np.int64)
+            for y, known in zip(self.numbers().tolist(), self.known, strict=True):
+                if known:
+                    counts[bisect_right(marks, y)] += 1
+            return counts
         grid = self.features[feature].grid.tolist()
         counts = np.zeros(len(grid) + 2, dtype=np.int64)
         for x, known in zip(self.values[feature], self.known, strict=True):
@@ -184,6 +192,13 @@ class SlowEngine:
             if cell >= 0:
                 sums[cell] += row
         return sums
+
+    def distance_counts(self, cells, scores, marks):
+        counts = np.zeros((cells.size, len(marks) + 1), dtype=np.int64)
+        for cell, y, score in zip(cells.of, self.numbers().tolist(), scores[:, 0], strict=True):
+            if cell >= 0:
+                counts[cell, sum(abs(y - score) > mark for mark in marks)] += 1
+        return counts
 
     def slopes(self, cells, scores, basis, largest, longest):
         """One record at a time: a record's integers do not depend on who is asked with it."""
@@ -259,32 +274,23 @@ class SlowEngine:
         return np.concatenate([*counts, [mass]])
 
     def tree_sums(self, cells, cell, layout, of, scores, reach):
-        width, upper = int(layout.first[-1]), int(layout.first[layout.upper])
         ends = 1 if layout.labels == 2 else layout.labels
-        if of == "singles":
-            sums = np.zeros((width, ends), dtype=np.int64)
-        elif of == "pairs":
-            sums = np.zeros((upper, width, ends), dtype=np.int64)
-        else:
-            start, stop = int(layout.first[of]), int(layout.first[of + 1])
-            sums = np.zeros((stop - start, upper - start, width, ends), dtype=np.int64)
+        sizes = np.diff(layout.first).tolist()
+        found = {
+            margin: np.zeros((*(sizes[h] for h in margin), ends), dtype=np.int64) for margin in of
+        }
         for codes, label, weight in self._records(cells, cell, scores, reach):
-            places = [
-                int(number[codes[feature]])
-                for feature, number in zip(layout.order, layout.numbers, strict=True)
+            kept = [
+                int(number[codes[feature]] - first)
+                for feature, number, first in zip(
+                    layout.order, layout.numbers, layout.first[:-1], strict=True
+                )
             ]
             channel = 0 if ends == 1 else label
             signed = (weight if label == 1 else -weight) if ends == 1 else weight
-            for last in places:
-                if of == "singles":
-                    sums[last, channel] += signed
-                elif of == "pairs":
-                    for first in places[: layout.upper]:
-                        sums[first, last, channel] += signed
-                else:
-                    for middle in places[of : layout.upper]:
-                        sums[places[of] - start, middle - start, last, channel] += signed
-        return sums
+            for margin, sums in found.items():
+                sums[(*(kept[h] for h in margin), channel)] += signed
+        return found
 
 
 def _values(part, place):

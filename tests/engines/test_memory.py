@@ -20,6 +20,7 @@ from privet.engines import (
     encoding,
     memory,
     memory_engine,
+    widths,
 )
 from privet.engines import engine as asking
 from privet.errors import DataError
@@ -155,7 +156,7 @@ def test_more_rows_than_32_bits_count_are_counted_in_64(fast, monkeypatch):
     places = engine.places(handle, axes)
     asked = []
     ask = engine._blocks.ask
-    monkeypatch.setattr(asking, "WIDE_FROM", len(frame))
+    monkeypatch.setattr(widths, "WIDE_FROM", len(frame))
     monkeypatch.setattr(
         engine._blocks, "ask", lambda *given: asked.append(ask(*given)) or asked[-1]
     )

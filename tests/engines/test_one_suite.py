@@ -31,11 +31,13 @@ from privet.engines import (
     View,
     _kernels,
 )
+from privet.engines import engine as engine_module
 from privet.engines.blocks import Block
 from privet.engines.memory import LocalBlocks
 from privet.errors import DataError, PrivacyLeakWarning
 from privet.schema import Date, Integer
 from privet.tables import private as wall
+from privet.tables import tree_sums
 
 from ..golden.seeded import CASES, FOLDER, PROCESSOR, check, processor, write  # noqa: TID252
 from .engines import ENGINES, cut
@@ -224,7 +226,8 @@ class Walk:
         del pair
         numbers = [j for j, f in enumerate(self.schema.features.values()) if isinstance(f, Numeric)]
         j = int(self.rng.choice(numbers))
-        self.same(*(getattr(engine, question)(j) for engine in self.engines))
+        for number in (j, None) if self.schema.classes is None else (j,):
+            self.same(*(getattr(engine, question)(number) for engine in self.engines))
 
     def ask_histograms(self, question, pair):
         width = len(self.schema.names)
@@ -249,6 +252,15 @@ class Walk:
         ]
         self.same(*found[:2])
         self.same(*found[2:])
+
+    def ask_distance_counts(self, question, pair):
+        if self.schema.classes is None:
+            self.same(
+                *(
+                    getattr(engine, question)(cells, scores, (0.125, 0.5, 0.75, 1.0))
+                    for engine, cells, scores in zip(self.engines, pair, self.scores, strict=True)
+                )
+            )
 
     def curves(self, cells):
         """Return values by the codes of some features, always the same for the same cells."""
@@ -330,19 +342,26 @@ class Walk:
         wide = bool(self.rng.integers(2))
         order = tuple(chosen.tolist())
         layout = TreeLayout(order, upper, numbers, first, labels, wide)
-        for of in ("singles", "pairs", int(self.rng.integers(upper))):
-            self.tree(question, pair, lambda cells, of=of: (layout, of))
+        of = layout.margins(3)
+        some = [of[k] for k in self.rng.integers(len(of), size=2)]
+        for margins in (of, tuple(dict.fromkeys(some))):
+            self.tree(question, pair, lambda cells, given=margins: (layout, given))
 
     def tree(self, question, pair, given):
         if not pair[1].size:
             return
         cell = int(self.rng.integers(pair[1].size))
-        self.same(
-            *(
-                getattr(engine, question)(cells, cell, *given(cells), scores, self.reach())
-                for engine, cells, scores in zip(self.engines, pair, self.weighted(), strict=True)
-            )
+        one, other = (
+            getattr(engine, question)(cells, cell, *given(cells), scores, self.reach())
+            for engine, cells, scores in zip(self.engines, pair, self.weighted(), strict=True)
         )
+        if isinstance(other, dict):
+            assert list(one) == list(other)
+            one, other = (list(found.values()) for found in (one, other))
+        else:
+            one, other = [one], [other]
+        for mine, expected in zip(one, other, strict=True):
+            self.same(mine, expected)
 
 
 #: All that an engine can be asked about its rows, but how many there are.
@@ -532,6 +551,47 @@ def test_sums_are_asked_for_where_rows_stay_apart(monkeypatch):
     rows = make_rows("two", 300)
     PrivateTreeClassifier(4.0, SCHEMAS["two"], max_depth=3, random_state=0).fit(rows)
     assert set(asked) == {"tree_facts", "tree_sums"}
+
+
+@pytest.mark.filterwarnings("ignore:random_state is fixed")
+@KINDS
+@pytest.mark.parametrize("upper", [None, [(5, 2, 0)]], ids=["all", "some"])
+@pytest.mark.parametrize("rows", [0, 300])
+def test_trees_are_the_same_however_their_sums_are_made(kind, upper, rows, monkeypatch):
+    """Few records, all sums at once, several questions, or sums that are asked for again."""
+    questions = []
+    ask = LocalBlocks.ask
+
+    def watch(self, question, forget):
+        questions.append(type(question).__name__)
+        return ask(self, question, forget)
+
+    monkeypatch.setattr(LocalBlocks, "ask", watch)
+    table, schema = make_rows(kind, rows), SCHEMAS[kind]
+    drawn, asked = [], []
+    for name, held, at_once in (
+        ("memory", 0, 2**25),
+        ("memory", 2**27, 2**25),
+        ("sums", 2**27, 2**25),
+        ("sums", 2**27, 200),
+        ("sums", 0, 2**25),
+    ):
+        monkeypatch.setattr(tree_sums, "MOST_SUMS", held)
+        monkeypatch.setattr(engine_module, "MAX_COUNTS", at_once)
+        engine = ENGINES[name](table, None, schema)
+        mine = PrivateTable(engine, None, None, Budget(50), random_state=1)
+        scores = None if kind != "number" else mine.start_scores((0.3,))
+        questions.clear()
+        drawn.append(
+            [
+                mine.root().draw_trees(depth, 10, upper=upper, scores=scores, reach=0.5)
+                for depth in (1, 2, 3, 3)
+            ]
+        )
+        asked.append(questions.count("TreeSums"))
+    assert all(trees == drawn[0] for trees in drawn)
+    assert asked[:3] == [0, 0, 4]  # one question a draw
+    assert min(asked[3:]) > 4 or not rows
 
 
 # What is remembered ------------------------------------------------------------------------------

@@ -71,18 +71,15 @@ def saved(model, path):
 
 
 def fit_on(monkeypatch, frame, case, folder):
-    engines = []
-
     def make(table, target, schema):
-        engines.append(spark_engine(frame, schema, folder=folder))
-        return engines[-1]
+        engine = spark_engine(frame, schema, folder=folder)
+        assert list(folder.iterdir())
+        return engine
 
     with monkeypatch.context() as patch:
         patch.setattr(private, "memory_engine", make)
         model = CASES[case].fit()
-    assert list(folder.iterdir())
-    engines[0].close()
-    assert not list(folder.iterdir())
+    assert not list(folder.iterdir())  # the fit ends its table
     return model
 
 

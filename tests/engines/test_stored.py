@@ -69,7 +69,7 @@ def is_left(folder):
 LEARNT = [
     "tree_four",
     "boosting_delta_four",
-    "boosting_number_tree",
+    "boosting_number_reach",
     "diffpid3",
     "topdown_four",
     "diprime_forest_four",

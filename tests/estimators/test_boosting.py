@@ -1,6 +1,7 @@
 """Boosted whole trees as people use them, and the public rules by which they choose."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -31,8 +32,9 @@ from privet.learners.boosting import (
     make_plan,
     rounds_of,
     single_tree_is_better,
-    single_tree_is_better_for_numbers,
 )
+from privet.learners.whole_trees import spread_out
+from privet.model import EITHER
 from privet.tree import Tree
 
 from .tables import SCHEMAS, calibration_slope, make_risks, make_table
@@ -55,12 +57,13 @@ def boost(kind, **options):
 @DELTAS
 @pytest.mark.parametrize("rounds", ["auto", 6])
 def test_it_finds_the_structure(kind, delta, rounds):
-    """Of 6 fits each the worst had 0.877 (two), 0.898 (four) and R^2 0.924."""
+    """Of 6 fits each the worst had 0.877 (two) and 0.898 (four); R^2 of 24 was 0.866 to 0.944."""
     model = boost(kind, epsilon=2.0, delta=delta, n_rounds=rounds, random_state=0)
     model.fit(*make_table(kind, 3_000))
     score = model.score(*make_table(kind, 3_000, seed=1))
-    assert score > {"two": 0.84, "four": 0.86, "number": 0.88}[kind]
-    assert model.privacy_.accountant == ("pure" if delta is None else "zCDP")
+    assert score > {"two": 0.84, "four": 0.86, "number": 0.84}[kind]
+    undecided = EITHER if kind != "number" and rounds == "auto" else "zCDP"
+    assert model.privacy_.accountant == ("pure" if delta is None else undecided)
     assert model.privacy_.delta == (delta or 0)
 
 
@@ -155,7 +158,7 @@ def test_the_ledger_adds_up_to_what_was_asked(
     assert card.epsilon <= epsilon
     assert card.epsilon == pytest.approx(epsilon, rel=1e-9)
     assert card.delta in (0, delta)
-    assert card.delta == 0 or card.accountant == "zCDP"
+    assert card.delta == 0 or card.accountant in ("zCDP", EITHER)
     assert model.predict(table).shape == (rows,)
 
 
@@ -304,7 +307,8 @@ def test_rows_times_epsilon_decide(options, found, delta):
     model = boost("two", max_depth=1, random_state=0, **options).fit(*make_table("two", 300))
     assert type(model.predictor_) is found
     assert model.privacy_.delta == delta
-    assert model.privacy_.accountant == ("zCDP" if delta else "pure")
+    undecided = EITHER if options.keys() == {"delta"} else "zCDP"
+    assert model.privacy_.accountant == (undecided if delta else "pure")
     assert model.privacy_.epsilon == pytest.approx(1.0, rel=1e-9)
     assert model.privacy_.requested_epsilon == 1.0
 
@@ -388,39 +392,54 @@ def test_a_single_tree_is_booked_as_its_ledger_file_can_pay(total, accountant, a
     assert float(store.left) == pytest.approx(0, abs=1e-9)
 
 
+# How far residuals reach -------------------------------------------------------------------------
+
+
 @SEEDED
 @pytest.mark.parametrize(
-    ("options", "found"),
+    ("options", "bought"),
     [
-        ({"n_rows": 1_900}, Ensemble),
-        ({"n_rows": 2_100}, Tree),
-        ({"n_rows": 59_000}, Tree),
-        ({"n_rows": 61_000}, Ensemble),
-        ({"n_rows": 5_000, "n_rounds": 2}, Ensemble),
-        ({"n_rows": 5_000, "max_depth": 3}, Ensemble),
-        ({"n_rows": 5_000, "delta": 1e-6}, Ensemble),
-        ({}, Ensemble),  # the noisy count: about 300 rows
-        ({"epsilon": 20.0}, Tree),
-        ({"epsilon": 20.0, "n_rounds": 2}, Ensemble),
-        ({"epsilon": 20.0, "max_depth": 3}, Ensemble),
+        ({"n_rows": 749}, False),  # rows x epsilon of two per cent is below 15
+        ({"n_rows": 750}, True),
+        ({"n_rows": 5_000, "epsilon": 0.1}, False),
+        ({"n_rows": 5_000, "delta": 1e-6}, True),
+        ({"n_rows": 100, "delta": 1e-6}, False),
+        ({}, False),  # the noisy count: about 300 rows
+        ({"epsilon": 20.0}, True),
+        ({"epsilon": math.inf}, True),
     ],
     ids=str,
 )
-def test_rows_times_epsilon_decide_for_numbers(options, found):
-    model = boost("number", random_state=0, **options).fit(*make_table("number", 300))
-    assert type(model.predictor_) is found
-    assert model.privacy_.epsilon == pytest.approx(options.get("epsilon", 1.0), rel=1e-9)
+@pytest.mark.filterwarnings("ignore:epsilon is infinite")
+def test_rows_times_epsilon_decide_whether_a_reach_is_bought(options, bought):
+    model = boost("number", n_rounds=4, max_depth=1, random_state=0, **options)
+    model.fit(*make_table("number", 300))
+    assert isinstance(model.predictor_, Ensemble)
+    start = ["quantiles", "scale", "gradients"] if bought else ["gradients"]
+    asked = questions(model)
+    if "n_rows" not in options:
+        assert asked.pop(0) == "row-count"
+    assert asked[: len(start)] == start
+    later = [kind for kind in asked[len(start) :] if kind not in ("quantiles", "row-count")]
+    a_round, a_scale = ["whole-tree", "gradients"], ["scale"] * bought
+    assert later == a_round + a_scale + 2 * a_round + a_scale + a_round  # before rounds 1 and 3
+    if options.get("epsilon") != math.inf:
+        assert model.privacy_.epsilon == pytest.approx(options.get("epsilon", 1.0), rel=1e-9)
 
 
 @SEEDED
-@pytest.mark.parametrize("rows", [None, 2_500])
-def test_the_single_tree_of_numbers_is_that_of_the_tree(rows):
-    """The same questions in the same order: with one seed, the same tree."""
-    table, target = make_table("number", 2_500)
-    one = boost("number", epsilon=2.0, n_rows=rows, random_state=4).fit(table, target)
-    other = PrivateTreeRegressor(2.0, SCHEMAS["number"], n_rows=rows, random_state=4)
-    assert one.predictor_ == other.fit(table, target).tree_
-    assert one.privacy_.entries == other.privacy_.entries
+@DELTAS
+def test_wider_bounds_cost_little(delta):
+    """Of 6 seeds each the worst had 1.36 times the error; with a public reach the best had 2.5."""
+    table, target = make_table("number", 4_000)
+    errors = []
+    for width in (1, 10):
+        schema = replace(SCHEMAS["number"], bounds=(5 - 5 * width, 5 + 5 * width))
+        model = PrivateBoostingRegressor(
+            2.0, delta, schema, n_rounds=8, max_depth=2, n_rows=4_000, random_state=0
+        ).fit(table, target)
+        errors.append(np.mean((model.predict(table) - target) ** 2))
+    assert errors[1] < 1.5 * errors[0]
 
 
 class TestRules:
@@ -428,15 +447,43 @@ class TestRules:
         mass=st.floats(0, 1e9),
         more=st.floats(1, 100),
         pure=st.booleans(),
-        number=st.booleans(),
+        labels=st.sampled_from([None, 2, 5]),
         shallow=st.booleans(),
     )
     @settings(max_examples=60)
-    def test_more_data_never_make_fewer_rounds(self, mass, more, pure, number, shallow):
-        rounds = rounds_of(mass, pure=pure, number=number, shallow=shallow)
-        assert 1 <= rounds <= 100
-        assert rounds_of(mass * more, pure=pure, number=number, shallow=shallow) >= rounds
-        assert rounds_of(math.inf, pure=pure, number=number, shallow=shallow) >= rounds
+    def test_more_data_never_make_fewer_rounds(self, mass, more, pure, labels, shallow):
+        rounds = rounds_of(mass, pure=pure, labels=labels, shallow=shallow)
+        assert 1 <= rounds <= 200
+        assert rounds_of(mass * more, pure=pure, labels=labels, shallow=shallow) >= rounds
+        assert rounds_of(math.inf, pure=pure, labels=labels, shallow=shallow) >= rounds
+
+    def test_rounds_by_mass_with_delta(self):
+        known = {"pure": False, "labels": 2, "shallow": False}
+        assert rounds_of(49_999, **known) == 31
+        assert rounds_of(50_000, **known) == 63
+        assert rounds_of(10**9, **known) == 200
+        assert rounds_of(10**9, **known | {"labels": 3}) == 40
+
+    def test_upper_features_rotate(self):
+        """A quarter of the features for two classes, three for more; all of them in turn."""
+        features = {f"x{j}": Numeric(0, 1) for j in range(9)}
+        budget = Budget(rho=1)
+        for classes, rows, width in ((2, 20_000, 3), (4, 20_000, 3), (4, 2_000, None)):
+            schema = Schema(features, "y", classes=list(range(classes)))
+            plan = make_plan(schema, rows, budget.limit, budget, None, None)
+            assert {block.width for block in plan.rounds if block.depth == 3} <= {width}
+            assert (plan.rounds[0].depth == 3) == (width is not None) or classes == 4
+        assert {j for turn in range(9) for j in spread_out(9, 3, turn)} == set(range(9))
+
+    def test_quantiles_are_finer_where_rows_pay_for_them(self):
+        schema = Schema({"x": Numeric(0, 1)}, "y", classes=[0, 1])
+        budget = Budget(rho=Fraction(1, 8))  # a selection of all of it has epsilon 1
+        levels = [
+            (plan.quantiles is not None, plan.levels)
+            for rows in (1_700, 1_900, 3_400, 3_600)
+            for plan in [make_plan(schema, rows, budget.limit, budget, None, None)]
+        ]
+        assert levels == [(False, 4), (True, 4), (True, 4), (True, 6)]
 
     @given(
         kind=st.sampled_from(["two", "four", "number"]),
@@ -475,17 +522,6 @@ class TestRules:
         assert not single(800, zcdp)
         assert single(2_399, zcdp, classes=4)
         assert not single(2_400, zcdp, classes=4)
-
-    def test_the_thresholds_of_numbers(self):
-        pure = Budget(2)
-        found = {
-            rows: single_tree_is_better_for_numbers(rows, pure, pure.limit)
-            for rows in (999, 1_000, 29_999, 30_000)
-        }
-        assert found == {999: False, 1_000: True, 29_999: True, 30_000: False}
-        zcdp = Budget(2, delta=1e-6)
-        assert not single_tree_is_better_for_numbers(5_000, zcdp, zcdp.limit)
-        assert not single_tree_is_better_for_numbers(5_000, Budget(math.inf), math.inf)
 
     def test_wide_tables_are_limited(self):
         features = {f"x{j}": Numeric(0, 1) for j in range(400)}

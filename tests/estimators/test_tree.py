@@ -23,6 +23,7 @@ from privet.errors import PrivetError
 from privet.learners._assembly import _leaf
 from privet.learners._views import scale_cuts
 from privet.learners.whole_trees import (
+    HIGHEST_RATE,
     TreeBlock,
     block_depths,
     block_shares,
@@ -30,7 +31,8 @@ from privet.learners.whole_trees import (
 )
 from privet.privacy import SeededNoise
 from privet.tables import Leaf, View
-from privet.tables.whole_trees import GatheredRecords, Menu, _Drawing
+from privet.tables.tree_sums import GatheredRecords
+from privet.tables.whole_trees import Menu, _Drawing
 
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
 
@@ -67,13 +69,20 @@ def test_it_finds_the_known_structure_and_spends_what_was_asked():
         "quantiles",
         "whole-tree",
     }
+    # A twentieth of what the count of rows left is for class counts in the leaves.
+    asked = {entry.question.kind: entry.epsilon for entry in card.entries}
+    assert asked["class-counts"] == pytest.approx(0.98 / 20)
+    shares = model.predict_proba(held_out)
+    assert 0 < shares.min() < shares.max() < 1
+    labels = model.classes_[shares.argmax(axis=1)]
+    np.testing.assert_array_equal(labels, model.predict(held_out))
 
 
 @SEEDED
 @given(
     epsilon=st.floats(0.001, 20),
     max_depth=st.sampled_from(["auto", 1, 2, 3, 4, 5, 7]),
-    share=st.sampled_from([0.0, 0.1, 0.5]),
+    share=st.sampled_from(["auto", 0.0, 0.1, 0.5]),
     declared=st.booleans(),
     rows=st.integers(0, 600),
     seed=st.integers(0, 10_000),
@@ -102,7 +111,10 @@ def test_the_ledger_adds_up_to_epsilon(epsilon, max_depth, share, declared, rows
         random_state=seed,
     ).fit(table, generator.choice(["p", "q"], rows))
     assert model.privacy_.epsilon <= epsilon
-    assert model.privacy_.epsilon == pytest.approx(epsilon, rel=1e-12)
+    if epsilon <= HIGHEST_RATE:  # no block is drawn with more, and the rest stays unspent
+        assert model.privacy_.epsilon == pytest.approx(epsilon, rel=1e-12)
+    drawn = [e.cost.epsilon for e in model.privacy_.entries if e.mechanism.kind == "whole-tree"]
+    assert max(drawn) <= HIGHEST_RATE
     assert max_depth == "auto" or model.tree_.depth <= max_depth
     assert model.predict(table).shape == (rows,)
 
@@ -195,6 +207,7 @@ def test_the_model_travels(patients, tmp_path):
         {"n_rows": 2.5},
         {"probability_share": 1.0},
         {"probability_share": -0.1},
+        {"probability_share": "some"},
         {"probability_share": float("nan")},
         {"merge_tests": 3},
     ],
@@ -229,8 +242,15 @@ class TestRules:
         assert block_depths(mass, max_depth) == depths
 
     def test_shares_are_whole(self):
-        for depths in ((2,), (3, 3), (3, 1), (3, 3, 3)):
-            assert sum(block_shares(depths)) == 1
+        for depths in ((2,), (2, 2), (3, 3), (3, 1), (3, 3, 3)):
+            for classes in (2, 7):
+                assert sum(block_shares(depths, classes)) == 1
+        assert block_shares((2, 2), 2) == (Fraction(1, 2), Fraction(1, 2))
+        assert (
+            block_shares((2, 2), 3)
+            == block_shares((3, 3), 2)
+            == (Fraction(7, 20), Fraction(13, 20))
+        )
 
     def test_cuts_lie_between_the_bounds_and_see_both_ends(self):
         cuts = scale_cuts(Numeric(-10, 1_000), 32)
@@ -241,10 +261,96 @@ class TestRules:
 
     def test_a_plan_spends_the_budget(self):
         schema = Schema({f"x{j}": Numeric(0, 1) for j in range(5)}, target="y", classes=[0, 1])
-        for rows in (10, 1_000, 100_000):
-            plan = make_plan(schema, rows, Fraction(1), None, Fraction(1, 10), Budget(1.0))
-            parts = [plan.quantiles or 0, plan.leaves, *(b.amount for b in plan.blocks)]
-            assert sum(parts) == 1
+        for rows in (5, 10, 1_000, 100_000):
+            for share in (None, Fraction(0), Fraction(1, 10)):
+                plan = make_plan(schema, rows, Fraction(1), None, share, Budget(1.0))
+                parts = [plan.quantiles, plan.leaves, plan.labels, *(b.amount for b in plan.blocks)]
+                assert sum(part or 0 for part in parts) == 1
+
+    def test_leaves_buy_counts_where_they_pay_or_as_asked(self):
+        schema = Schema({"x": Numeric(0, 1)}, target="y", classes=[0, 1])
+
+        def leaves(rows, share):
+            return make_plan(schema, rows, Fraction(1), None, share, Budget(1.0)).leaves
+
+        assert leaves(999, None) is None
+        assert leaves(1_000, None) == leaves(10**6, None) == Fraction(1, 20)
+        assert leaves(10**6, Fraction(0)) is None
+        assert leaves(5, Fraction(1, 5)) == leaves(10**6, Fraction(1, 5)) == Fraction(1, 5)
+
+    @pytest.mark.parametrize("share", [None, Fraction(0), Fraction(1, 2)])
+    def test_a_share_for_leaves_changes_no_other_rule(self, share):
+        """Each rows x epsilon is just at a limit: of two blocks, of quantiles, of few records."""
+        schema = Schema({f"x{j}": Numeric(0, 1) for j in range(3)}, target="y", classes=[0, 1])
+        plans = {
+            rows: make_plan(schema, rows, Fraction(1), None, share, Budget(1.0))
+            for rows in (10, 2_000, 3_000)
+        }
+        assert plans[10].labels is None
+        assert [block.depth for block in plans[2_000].blocks] == [3, 3]
+        assert plans[2_000].quantiles is None
+        assert plans[3_000].quantiles is not None
+
+    @pytest.mark.parametrize(
+        ("rows", "max_depth", "blocks"),
+        [
+            (59, None, [(2, None)]),
+            (599, None, [(2, None)]),
+            (600, None, [(2, None), (2, None)]),
+            (1_999, None, [(2, None), (2, None)]),
+            (2_000, None, [(3, 4), (3, 4)]),
+            (10_000, None, [(3, 4), (3, 4)]),
+            (10_000, 4, [(2, None), (2, None)]),
+            (3_000, 4, [(2, None), (2, None)]),
+            (3_000, 3, [(2, None), (1, None)]),
+            (3_000, 2, [(2, None)]),
+        ],
+    )
+    def test_many_classes_have_more_blocks_sooner(self, rows, max_depth, blocks):
+        schema = Schema({f"x{j}": Numeric(0, 1) for j in range(9)}, "y", classes=range(26))
+        plan = make_plan(schema, rows, Fraction(1), max_depth, Fraction(0), Budget(1.0))
+        assert [(block.depth, block.width) for block in plan.blocks] == blocks
+        assert all(block.bought for block in plan.blocks if block.width)
+        depths = tuple(block.depth for block in plan.blocks)
+        if depths in ((2, 2), (3, 3)):
+            first, second = plan.blocks
+            assert first.amount / second.amount == Fraction(35, 65)
+
+    def test_an_affordable_block_of_depth_three_stays(self):
+        schema = Schema(
+            {f"x{j}": Categorical(list("abc")) for j in range(8)}, "y", classes=range(5)
+        )
+        for rows in (600, 1_500):
+            plan = make_plan(schema, rows, Fraction(1), None, None, Budget(1.0))
+            assert [(block.depth, block.width) for block in plan.blocks] == [(3, None)]
+
+    def test_below_a_mass_of_ten_tests_are_public(self):
+        schema = Schema(
+            {
+                "a": Numeric(0, 1),
+                "b": Numeric(0, 1),
+                "c": Categorical(list("uvw")),
+                "d": Numeric(0, 1),
+            },
+            target="y",
+            classes=[0, 1],
+        )
+
+        def plan(rows, max_depth=None, schema=schema, **given):
+            return make_plan(schema, rows, Fraction(1), max_depth, None, Budget(1.0), **given)
+
+        few = plan(9)
+        assert (few.blocks, few.quantiles, few.leaves, few.labels) == ((), None, None, 1)
+        assert (few.public, few.public_leaves) == ((0, 2), 8)
+        assert (plan(9, 1).public, plan(9, 64).public) == ((0,), (0, 2))
+        assert plan(10).labels is None
+        assert plan(9, declared=False).labels is None  # a noisy count says too little
+        one = Schema({"a": Numeric(0, 1)}, target="y", classes=[0, 1])
+        assert plan(9, schema=one).public == (0,)
+        huge = Categorical([str(i) for i in range(5_000)])
+        wide = Schema({"a": huge, "b": Numeric(0, 1)}, target="y", classes=[0, 1])
+        assert plan(9, schema=wide).public == (1,)
+        assert plan(9, 1, schema=wide).public == ()
 
     def test_wide_tables_are_limited(self):
         schema = Schema({f"x{j}": Numeric(0, 1) for j in range(400)}, target="y", classes=[0, 1])
@@ -256,7 +362,7 @@ class TestRules:
 
     @pytest.mark.parametrize(
         ("rows", "max_depth", "depths"),
-        [(1_000, None, [2]), (3_000, None, [2, 2]), (6_000, None, [2] * 3), (10**5, None, [2] * 4),
+        [(500, None, [2]), (3_000, None, [2, 2]), (6_000, None, [2] * 3), (10**5, None, [2] * 4),
          (10**5, 4, [2, 2]), (10**5, 3, [2, 1]), (10**5, 1, [1])],
     )  # fmt: skip
     def test_without_blocks_of_depth_three_there_are_more_of_them(self, rows, max_depth, depths):
@@ -275,6 +381,86 @@ class TestRules:
         assert million == ten
         assert [block.depth for block in ten.blocks] == [3, 3, 3]
         assert ten.blocks[0].width is None
+
+
+class TestFewRecords:
+    """Rows x epsilon below ten: public tests, bought labels."""
+
+    SCHEMA = Schema(
+        {"a": Numeric(0, 8), "b": Numeric(0, 1), "c": Categorical(list("uv")), "d": Numeric(0, 1)},
+        target="y",
+        classes=["no", "yes"],
+    )
+
+    def table(self, rows, seed):
+        generator = np.random.default_rng(seed)
+        frame = pd.DataFrame(
+            {
+                "a": generator.random(rows) * 8,
+                "b": generator.random(rows),
+                "c": generator.choice(["u", "v"], rows),
+                "d": generator.random(rows),
+            }
+        )
+        return frame, np.where((frame["a"] > 2) & (frame["c"] == "v"), "yes", "no")
+
+    def test_only_labels_are_bought_and_they_are_mostly_right(self):
+        right = []
+        for seed in range(20):
+            frame, labels = self.table(900, seed)
+            model = PrivateTreeClassifier(0.01, self.SCHEMA, n_rows=900).fit(frame, labels)
+            (entry,) = model.privacy_.entries
+            assert (entry.question.kind, entry.mechanism.kind) == ("label", "permute-and-flip")
+            assert model.privacy_.epsilon == 0.01
+            right.append(np.mean(model.predict(frame) == labels))
+        assert np.mean(right) > 0.75  # 40 means of 20 fits lay between 0.94 and 0.98
+
+    def test_tests_do_not_depend_on_rows(self):
+        """The tests of all trees, of very different tables, are those of the schema."""
+        seen = set()
+        for seed in range(30):
+            frame, labels = self.table(40 * (seed % 3), seed)
+            model = PrivateTreeClassifier(0.02, self.SCHEMA, n_rows=100).fit(frame, labels)
+            for node in model.tree_.nodes:
+                if node.test is not None:
+                    seen.add(node.test)
+        cuts = [test for test in seen if test.feature == "a"]
+        assert [test.edges for test in cuts] == [(2.0,)]
+        assert {test.feature for test in seen} == {"a", "c"}
+
+    def test_a_share_for_leaves_is_kept(self):
+        frame, labels = self.table(300, 0)
+        model = PrivateTreeClassifier(
+            0.02, self.SCHEMA, n_rows=300, probability_share=0.5, max_depth=1
+        ).fit(frame, labels)
+        asked = {entry.question.kind: entry.epsilon for entry in model.privacy_.entries}
+        assert asked == {"label": pytest.approx(0.01), "class-counts": pytest.approx(0.01)}
+        assert model.tree_.depth <= 1
+
+    def test_bounds_without_a_cut_between_them(self):
+        low = 1.0
+        close = Numeric(low, np.nextafter(low, 2), bins=1)
+        schema = Schema({"x": close}, target="y", classes=[0, 1])
+        model = PrivateTreeClassifier(0.1, schema, n_rows=9).fit([[low]] * 9, [1] * 9)
+        assert len(model.tree_.nodes) == 1
+
+    def test_a_noisy_count_leads_to_a_draw(self):
+        frame, labels = self.table(100, 0)
+        model = PrivateTreeClassifier(0.02, self.SCHEMA).fit(frame, labels)
+        kinds = {entry.mechanism.kind for entry in model.privacy_.entries}
+        assert kinds == {"discrete-laplace", "whole-tree"}
+
+
+@SEEDED
+def test_many_classes_get_sixteen_leaves():
+    """Nine features, ten classes, four of them told apart by two levels and all by four."""
+    generator = np.random.default_rng(2)
+    x = generator.random((3_000, 9))
+    y = (x[:, 0] * 10).astype(int)
+    schema = Schema({f"x{j}": Numeric(0, 1) for j in range(9)}, target="y", classes=range(10))
+    model = PrivateTreeClassifier(0.5, schema, n_rows=3_000, random_state=0).fit(x, y)
+    assert model.tree_.depth == 4
+    assert np.mean(model.predict(x) == y) > 0.7  # four leaves: at most 0.4
 
 
 @SEEDED
@@ -322,7 +508,7 @@ class TestManyCategories:
             codes = np.array([categories, np.zeros(rows, dtype=int)]).astype(np.uint16)
             labels = (categories % self.CLASSES).astype(np.uint8)
             source = GatheredRecords(codes, labels, np.ones(rows, dtype=np.int64), menu.sizes)
-            drawing = _Drawing(source, menu, self.CLASSES, 1.0, False, SeededNoise(0), 1)
+            drawing = _Drawing(source, menu, self.CLASSES, 2, 1.0, False, SeededNoise(0), 1)
             seen = []
             # Record the log weights of the choice, and take the leaf: the last candidate here.
             drawing._choose = lambda logs, seen=seen: seen.append(logs) or len(logs) - 1

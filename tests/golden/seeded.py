@@ -138,6 +138,9 @@ def _make_wide(features: int, target: str, rng: np.random.Generator) -> tuple[pa
     if target == "number":
         schema = Schema(known, "y", bounds=(0, 8))
         return pa.table({**columns, "y": total}), schema
+    if target == "four":
+        schema = Schema(known, "y", classes=[0, 1, 2, 3])
+        return pa.table({**columns, "y": np.clip(total - 1, 0, 3.5).astype(int)}), schema
     schema = Schema(known, "y", classes=[False, True])
     return pa.table({**columns, "y": total > 2.5}), schema
 
@@ -317,6 +320,8 @@ _tree = PrivateTreeClassifier
 keep("tree", _tree, "two")
 keep("tree_four", _tree, "four")
 keep("tree_small", _tree, "two", epsilon=0.02, n_rows=ROWS)
+keep("tree_public", _tree, "two", epsilon=0.004, n_rows=ROWS)
+keep("tree_public_four", _tree, "four", epsilon=0.004, n_rows=ROWS, probability_share=0.5)
 keep("tree_declared", _tree, "two", n_rows=ROWS)
 keep("tree_quantiles", _tree, "two", epsilon=3.0, n_rows=ROWS)
 keep("tree_probabilities", _tree, "four", probability_share=0.25)
@@ -328,6 +333,8 @@ for _depth in (1, 2, 4, 5):
 keep("tree_wide", _tree, "wide classes", epsilon=8.0)
 keep("tree_wide_little", _tree, "wide classes", epsilon=1.5)
 keep("tree_wider", _tree, "wider classes", epsilon=8.0)
+keep("tree_wide_four", _tree, "wide four", epsilon=8.0)
+keep("tree_wide_four_little", _tree, "wide four", epsilon=1.5)
 keep("tree_no_noise", _tree, "flags", epsilon=float("inf"), max_depth=3)
 
 # Whole trees of a number
@@ -379,8 +386,8 @@ keep(
     aim="labels",
     n_rows=ROWS,
 )
-keep("boosting_number_tree", _number, "number", epsilon=2.0)
-keep("boosting_number_tree_declared", _number, "number", epsilon=2.0, n_rows=ROWS)
+keep("boosting_number_reach", _number, "number", epsilon=2.0)
+keep("boosting_number_reach_declared", _number, "number", epsilon=2.0, n_rows=ROWS)
 keep("boosting_number", _number, "number", epsilon=0.5)
 keep("boosting_number_delta", _number, "number", delta=1e-6, n_rounds=3)
 keep("boosting_number_delta_auto", _number, "number", delta=1e-6, epsilon=0.5)

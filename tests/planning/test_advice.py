@@ -395,9 +395,17 @@ class TestFlagship:
         assert [depth for depth, _ in said.blocks] == [3, 3]
         assert model.tree_.depth <= said.depth
         spent = {round(entry.epsilon, 9) for entry in model.privacy_.entries}
-        named = {cost for _, cost in said.blocks} | {said.quantiles / 2}  # of two features
+        blocks = [cost for _, cost in said.blocks]
+        named = {*blocks, said.quantiles / 2, said.leaves}  # quantiles of two features
         assert spent == {round(cost, 9) for cost in named}
-        assert sum(cost for _, cost in said.blocks) + said.quantiles == pytest.approx(1.0)
+        assert sum(blocks) + said.quantiles + said.leaves == pytest.approx(1.0)
+        assert said.labels is None
+
+    def test_labels_of_public_tests(self):
+        said = make_plan(900, 0.01, numbers=2).flagship
+        assert (said.depth, said.blocks, said.quantiles, said.leaves) == (2, (), None, None)
+        assert said.labels == 0.01
+        assert said.shortfall == pytest.approx(4 / (2 * math.e) / 0.01)  # four leaves, two classes
 
     def test_the_shortfall_is_kept(self):
         """Noise features, one test that matters: accuracy of draws against the best tree."""

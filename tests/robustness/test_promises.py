@@ -260,9 +260,25 @@ def test_rewording_changes_no_guarantee(few, tmp_path, monkeypatch):
 def test_the_promise_of_leaf_counts(few):
     model = PrivateTreeClassifier(epsilon=1.0, schema=PATIENTS, probability_share=0.25).fit(few)
     count, leaves = 0.02, 0.98 * 0.25
+    without = count**2 / 2 + (1 - count) ** 2 / 8  # another count of rows might buy none
+    assert promise_of(model).rho == pytest.approx(without)
+    assert promise_of(model, same_plan=True).rho == pytest.approx(model.privacy_.rho)
+    model = PrivateTreeClassifier(epsilon=1.0, schema=PATIENTS, probability_share=0.5).fit(few)
+    leaves = 0.98 * 0.5
     expected = (count**2 + leaves**2) / 2 + (1 - count - leaves) ** 2 / 8
     assert promise_of(model).rho == pytest.approx(expected)
-    assert promise_of(model, same_plan=True).rho == pytest.approx(model.privacy_.rho)
+
+
+def test_leaf_counts_by_a_noisy_number_of_rows():
+    """Near 1,000 rows x epsilon some fits buy them and some do not: one promise holds for both."""
+    rows = pa.table(make_patients(1030, seed=3))
+    model = PrivateTreeClassifier(epsilon=1.0, schema=PATIENTS)
+    cards = [seeded_card(model, rows, seed) for seed in range(12)]
+    asked = [{entry.question.kind for entry in card.entries} for card in cards]
+    assert {QuestionKind.CLASS_COUNTS in kinds for kinds in asked} == {True, False}
+    promises = {promise_of(Model(model.predictor_, card, "tree")) for card in cards}
+    assert len({round(promise.rho, 12) for promise in promises}) == 1
+    assert max(card.rho for card in cards) <= min(promise.rho for promise in promises)
 
 
 def test_zcdp_takes_the_limit_of_the_budget(few):

@@ -15,12 +15,13 @@ import pytest
 from scipy import stats
 
 from privet import Budget, Categorical, Numeric, PrivateTable, Schema
+from privet.engines import widths
 from privet.errors import SchemaError
 from privet.privacy import SecureNoise, SeededNoise, WholeTree
 from privet.tables import whole_trees
+from privet.tables.tree_sums import GatheredRecords
 from privet.tables.whole_trees import (
     STOP,
-    GatheredRecords,
     Menu,
     _Drawing,
     _Sums,
@@ -285,6 +286,7 @@ def test_the_logarithm_of_a_long_lookup_is_within_its_bound(classes, categories,
         GatheredRecords(codes, labels, counts.ravel(), (categories,)),
         Menu((False,), (categories,), (0,)),
         classes,
+        1,
         rate,
         False,
         SeededNoise(0),
@@ -314,6 +316,74 @@ def test_the_logarithm_of_a_long_lookup_is_within_its_bound(classes, categories,
         assert abs(Decimal(float(found)) - truth) < bound
         whole = float(sums.loops.log_depth_1(sums.singles, sums.total, *sums._common()))
         assert abs(Decimal(whole) - both) < bound
+
+
+@pytest.mark.parametrize("largest", [0.1, 20.0, 229.0, 400.0])
+@pytest.mark.parametrize("merge", [True, False])
+def test_products_of_exponentials_weigh_as_differences_do(largest, merge, monkeypatch):
+    """Two loops, one law; which pairs of tests are weighed by products depends on exponents."""
+    sizes, numeric, upper = (6, 5, 4, 7), (N, C, N, C), (0, 1, 3)
+    codes, labels, weights = make_table(7, 400, sizes, 2, weighted=True)
+    weights = weights * np.where(codes[1] == 1, 40, 1)
+    found, used = [], []
+    for most in (whole_trees.MOST_PRODUCTS, 0):
+        monkeypatch.setattr(whole_trees, "MOST_PRODUCTS", most)
+        rate = 2 * largest / farthest(codes, labels, weights, numeric, sizes, upper)
+        drawing = _Drawing(
+            GatheredRecords(codes, labels, weights, sizes),
+            Menu(numeric, sizes, upper),
+            2,
+            3,
+            rate,
+            merge,
+            SeededNoise(0),
+            1,
+        )
+        sums = _Sums(drawing, drawing.whole)
+        pairs = sums._pairs()
+        used.append(sums._powers(*sums._signed(pairs))[-1])
+        found.append(sums._grandchildren(pairs, sums._common()))
+    assert not used[1].any()
+    assert used[0].all() == (largest < 230)
+    # The bound of the proof is 2^-30; what is seen is the rounding of exponents below 1000.
+    np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-11)
+
+
+def farthest(codes, labels, weights, numeric, sizes, upper):
+    """Return the largest abs(2 d - total) over the sides of upper tests, by plain sums."""
+    signed = np.where(labels == 1, weights, -weights)
+    menu = Menu(numeric, sizes, upper)
+    tests = [
+        np.array(test)[codes[feature]] == 1
+        for feature in range(len(sizes))
+        for test in offered(menu, feature)
+    ]
+    above = [
+        np.array(test)[codes[feature]] == 1 for feature in upper for test in offered(menu, feature)
+    ]
+    sides = [side for c in above for side in (c, ~c)]
+    return max(
+        max(abs(2 * signed[side & t].sum() - signed[side].sum()), abs(signed[side].sum()))
+        for side in sides
+        for t in tests
+    )
+
+
+@pytest.mark.parametrize(("rows", "classes"), [(4_000, 2), (4_000, 3)])
+def test_sums_have_64_bits_where_32_may_not_be_enough(rows, classes, monkeypatch):
+    menu = Menu((N, C, N, N), (5, 3, 4, 3), (0, 1, 3))
+    tables = make_table(7, rows, menu.sizes, classes, weighted=True)
+    mass = int(tables[2].sum())
+    sums = []
+    for limit, wide in ((4 * mass + 1, False), (4 * mass, True)):
+        monkeypatch.setattr(widths, "WIDE_FROM", limit)
+        source = GatheredRecords(*tables, menu.sizes)
+        drawing = _Drawing(source, menu, classes, 3, 0.05, True, SeededNoise(3), 2)
+        whole = drawing.whole
+        sums.append([whole.total, whole.singles, whole.pairs, whole.deeper.planes(0)[-1]])
+        assert all(found.dtype == (np.int64 if wide else np.int32) for found in sums[-1])
+        assert len(sums[-1][-1])
+    assert all(np.array_equal(one, other) for one, other in zip(*sums, strict=True))
 
 
 def test_more_tests_than_the_bounds_allow_are_refused_before_anything_is_charged(monkeypatch):

@@ -208,6 +208,7 @@ def test_all_answers_of_engines_are_known():
         "grid_counts",
         "histograms",
         "moments",
+        "distance_counts",
         "slopes",
         "calibration",
         "places",
@@ -291,6 +292,7 @@ def test_between_them_the_fits_above_ask_all_there_is(tainted):
         PrivateTreeClassifier(schema=PATIENTS, max_depth=1),
         PrivaTreeClassifier(schema=PATIENTS, binning="quantile", max_depth=1),
         PrivateBoostingClassifier(schema=PATIENTS, n_rounds=1, max_depth=1),
+        PrivateBoostingRegressor(schema=DAYS, n_rounds=1, max_depth=1, n_rows=ROWS),
         DiPriMeTreeRegressor(schema=DAYS, max_depth=1, calibration="published", n_rows=ROWS),
         DiPriMeForestClassifier(schema=PATIENTS, n_estimators=1, max_depth=1),
     ):
@@ -391,13 +393,14 @@ def asked_of(engine, name):
         "grid_counts": (0,),
         "histograms": (cells, [0]),
         "moments": (cells, scores, 1.0),
+        "distance_counts": (cells, scores, (0.5, 1.0)),
         "slopes": (cells, scores, Basis(((0, Peaks(1, zeros)),)), 1, 1),
         "calibration": (cells, scores, 0.0, 1.0),
         "places": (cells, [axis]),
         "sides": (cells, [axis], np.zeros(1, dtype=np.int32), None),
         "tree_rows": (cells, 0, 1, scores, 1.0),
         "tree_facts": (cells, 0, scores, 1.0),
-        "tree_sums": (cells, 0, layout, "singles", scores, 1.0),
+        "tree_sums": (cells, 0, layout, [(0,)], scores, 1.0),
     }[name]
 
 

@@ -5,8 +5,10 @@ A question of a table, or of parties, that is charged has at least one case; a t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,9 @@ FOUR_CLASSES_MIXED = Schema({"a": _A, "x": _X}, target="y", classes=[0, 1, 2, 3]
 FIVE_CLASSES = Schema({"a": _A}, target="y", classes=["a", "b", "c", "d", "e"])
 THREE = Schema({name: _A for name in "abc"}, target="y", classes=[0, 1])
 CONTINUOUS = Schema({"x": Numeric(0, 1)}, target="y", classes=[0, 1])
+#: Their targets are far from a score of zero, furthest and nearest.
+FAR_AND_NEAR: tuple[Record, ...] = tuple(("u", y) for y in (0.3, 1.0, 0.0))
+WITHIN: tuple[Record, ...] = tuple(("u", y) for y in (0.3, 0.9))
 NUMBERS: tuple[Record, ...] = tuple((x, 0) for x in (0.1, 0.9))
 PAIR = Schema({"a": Categorical(["u", "v"]), "b": _B}, target="y", classes=[0, 1])
 PAIR_NUMBER = Schema({"a": Categorical(["u", "v"]), "b": _B}, target="y", bounds=(0, 1))
@@ -135,12 +140,14 @@ def _trees(epsilon: float) -> Iterator[Case]:
         model = PrivateTreeClassifier(epsilon, schema, **given)
         return Case("tree", options, model, how or {})
 
+    drawn, public = math.ceil(20 / epsilon), max(1, int(5 / epsilon))
     yield case("depth 1, paid count", ONE, max_depth=1)
-    yield case("depth 2", ONE, max_depth=2, n_rows=9)
-    yield case("a number and a category", MIXED, max_depth=1, n_rows=9)
-    yield case("without merging", MIXED, max_depth=1, n_rows=9, merge_tests=False)
-    yield case("three classes", THREE_CLASSES, max_depth=1, n_rows=9)
-    yield case("with probabilities", ONE, max_depth=1, n_rows=9, probability_share=0.5)
+    yield case("depth 2", ONE, max_depth=2, n_rows=drawn)
+    yield case("a number and a category", MIXED, max_depth=1, n_rows=drawn)
+    yield case("without merging", MIXED, max_depth=1, n_rows=drawn, merge_tests=False)
+    yield case("three classes", THREE_CLASSES, max_depth=1, n_rows=drawn)
+    yield case("with probabilities", ONE, max_depth=1, n_rows=drawn, probability_share=0.5)
+    yield case("public tests", MIXED, n_rows=public)
     yield case("quantiles", NUMERIC, {"paths": 4}, max_depth=1, n_rows=round(2_000 / epsilon))
 
 
@@ -163,6 +170,11 @@ def _added(epsilon: float) -> Iterator[Case]:
         yield Case(
             "boosting", f"two rounds, {account}", number(schema=NUMBER, **two_rounds), follow
         )
+        many = round((2_000 if delta is None else 1_000) / epsilon)
+        yield Case(
+            "boosting", f"bought reach, {account}",
+            number(schema=NUMBER, n_rows=many, **two_rounds), follow,
+        )  # fmt: skip
         for model, schema in (
             (PrivateAdditiveClassifier, ONE),
             (PrivateAdditiveClassifier, THREE_CLASSES),
@@ -240,6 +252,12 @@ def _forests(epsilon: float) -> Iterator[Case]:
     yield case("three classes", classes(schema=THREE_CLASSES, **given), follow)
     yield case("four classes", classes(schema=FOUR_CLASSES, **given), follow)
     yield case("two parts", number(schema=NUMBER, **given), follow)
+    yield Case(
+        "tree",
+        "a number, bought reach",
+        PrivateTreeRegressor(epsilon, NUMBER, max_depth=1, n_rows=round(2_000 / epsilon)),
+        follow,
+    )
     for criterion in ("linear", "sad", "sse"):
         yield Case(
             "tree",
@@ -301,6 +319,15 @@ def of_questions(epsilon: float = 1.0) -> Iterator[Case]:
         yield case(f"max, {account}", "choose", TWO, delta=delta)
         yield case(f"4 classes, {account}", "choose_labels", FOUR_CLASSES, by="a", delta=delta)
         yield case(f"4 classes, {account}", "noisy_class_counts", FOUR_CLASSES, delta=delta)
+        yield case(
+            f"median of the target, {account}", "quantiles", NUMBER, most_telling,
+            WITHIN, feature="y", parts=2, delta=delta,
+        )  # fmt: skip
+        for share in (Fraction(1, 50), Fraction(3, 10), Fraction(1, 2), Fraction(9, 10)):
+            yield case(
+                f"{share} beyond, {account}", "noisy_scale", NUMBER, None, FAR_AND_NEAR,
+                scores=(0.0,), share=share, delta=delta,
+            )  # fmt: skip
     yield case(
         "3 parts", "joint_quantiles", CONTINUOUS, most_telling, NUMBERS, feature="x", parts=3
     )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.audit.laws import Outcome, alone, outcomes
+from privet.audit.outputs import describe
 from privet.audit.sources import Done, Live, Program, Unanswered, run
 from privet.errors import AuditError
 
@@ -67,6 +68,17 @@ class Comparison:
             )
         )
 
+    def epsilon_at(self, delta: float) -> float:
+        """Return the least epsilon at which the delta is within a given one, to 1e-9."""
+        low, high = 0.0, self.epsilon
+        if self.delta(low) <= delta:
+            return low
+        high = min(high, 700.0)  # exp(700) is a double
+        while high - low > 1e-9:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        return high
+
     @property
     def rho(self) -> float:
         """The largest Renyi divergence of an order in :data:`ORDERS`, divided by the order."""
@@ -74,7 +86,13 @@ class Comparison:
 
 
 def compare(
-    program: Program, one: Any, other: Any, *, most_outcomes: int = 12, most_runs: int = 100_000
+    program: Program,
+    one: Any,
+    other: Any,
+    *,
+    most_outcomes: int = 12,
+    most_runs: int = 100_000,
+    known: dict[Hashable, Any] | None = None,
 ) -> Comparison:
     """Return the laws of what a program releases on two tables, along all outcomes of its noise.
 
@@ -88,6 +106,9 @@ def compare(
         How finely the integers of one question are told apart (see ``privet.audit.laws``).
     most_runs : int
         Refuse programs with more outcomes than this.
+    known : dict, optional
+        What the program gave on ``one`` in comparisons before, by the answers of the noise; what it
+        gives now is added. Not given, it is run each time.
 
     Examples
     --------
@@ -111,7 +132,13 @@ def compare(
                 "there are too many outcomes to follow them all; use fewer records or features, "
                 "less depth or fewer rounds"
             )
-        first, second = run(program, one, answers), run(program, other, answers)
+        key = describe(answers) if known is not None else None
+        first = known.get(key) if known is not None else None
+        if first is None:
+            first = run(program, one, answers)
+            if known is not None:
+                known[key] = first
+        second = run(program, other, answers)
         if isinstance(first, Unanswered) and isinstance(second, Unanswered):
             branches = outcomes(first.question, second.question, most_outcomes)
             if branches is not None:

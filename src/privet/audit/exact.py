@@ -28,7 +28,7 @@ from privet.audit.laws import alone
 from privet.audit.outputs import released_by
 from privet.audit.sources import Unanswered, law_of, run
 from privet.errors import AuditError
-from privet.model import PrivacyCard
+from privet.model import EITHER, PrivacyCard
 from privet.privacy import Noise
 from privet.schema import Categorical, Numeric, Schema
 
@@ -65,7 +65,8 @@ class Verdict:
     claimed : PrivacyCard
         The dearest card of all fits: what the ledger says.
     found : float
-        The largest log ratio of all outputs of all neighbouring tables; for zCDP the largest rho.
+        The largest log ratio of all outputs of all neighbouring tables; for zCDP the largest rho;
+        where answers decide between the two, the least epsilon that goes with the claimed delta.
     delta : float
         For zCDP: the largest delta at the claimed epsilon.
     worst : pair of tables
@@ -93,13 +94,15 @@ class Verdict:
     @property
     def claim(self) -> float:
         """What ``found`` must not exceed: epsilon, or rho for zCDP."""
+        if self.claimed.accountant == EITHER:
+            return self.claimed.requested_epsilon
         return self.claimed.rho if self.claimed.accountant == "zCDP" else self.claimed.epsilon
 
     @property
     def holds(self) -> bool:
         """Whether everything that was found is within the claim, and nothing strange was seen."""
         slack = TOLERANCE
-        if self.claimed.accountant == "zCDP":
+        if self.claimed.accountant != "pure":
             slack += GAUSSIAN_TOLERANCE * self.claim
             if self.delta > self.claimed.delta * (1 + GAUSSIAN_TOLERANCE):
                 return False
@@ -157,7 +160,8 @@ def audit(
         pairs = list(neighbours(records or universe(estimator.schema), most_records))
     begun = time.perf_counter()
     options = {"paths": paths, "most_outcomes": most_outcomes, "most_runs": most_runs}
-    jobs = [(estimator, pair, options) for pair in pairs]
+    known = _Known()
+    jobs = [(estimator, pair, options, known) for pair in pairs]
     found = []
     for done, one in enumerate(_in_processes(_look, jobs, n_jobs), start=1):
         found.append(one)
@@ -192,21 +196,47 @@ class _Found:
     runs: int
 
 
-def _look(estimator: Any, pair: tuple[Table, Table], options: dict[str, Any]) -> _Found:
+@dataclass
+class _Known:
+    """What fits of one table gave, by the answers of the noise.
+
+    Neighbours of one table follow each other, so that it need not be fitted for each of them; what
+    it gave is compared with a new fit of every neighbour all the same. Processes share nothing.
+    """
+
+    table: Table | None = None
+    given: dict[Hashable, Any] = field(default_factory=dict)
+
+    def of(self, table: Table) -> dict[Hashable, Any]:
+        """Return what is known of a table, which is nothing if it is another one."""
+        if table != self.table:
+            self.table, self.given = table, {}
+        return self.given
+
+
+def _look(
+    estimator: Any, pair: tuple[Table, Table], options: dict[str, Any], known: _Known
+) -> _Found:
     fit = _Fit(estimator)
     with _silent():
         if options["paths"] is None:
             limits = {name: options[name] for name in ("most_outcomes", "most_runs")}
-            found = compare(fit, *pair, **limits)
+            found = compare(fit, *pair, **limits, known=known.of(pair[0]))
         else:
             limits = {name: options[name] for name in ("most_outcomes", "paths")}
             found = follow(fit, *pair, **limits)
     card = fit.claimed
     zcdp = card.accountant == "zCDP"
+    if card.accountant == EITHER:
+        if found.path_rho is not None:
+            raise AuditError("paths do not tell a delta: follow all outcomes (paths=None)")
+        loss = found.epsilon_at(card.delta)
+    else:
+        loss = found.rho if zcdp else found.epsilon
     return _Found(
         pair=pair,
         card=card,
-        found=found.rho if zcdp else found.epsilon,
+        found=loss,
         delta=found.delta(card.epsilon) if zcdp and found.path_rho is None else 0.0,
         remarks=found.remarks,
         outputs=len(found.outputs),

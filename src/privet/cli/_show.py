@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from privet.cli._terminal import PlainTable, say, say_quoted
 from privet.ensemble import Ensemble
-from privet.model import PrivacyCard
+from privet.model import EITHER, PrivacyCard
 from privet.privacy import (
     ADJACENCY,
     Budget,
@@ -33,7 +33,7 @@ def describe(predictor: Tree | Ensemble) -> str:
 
 def say_entries(card: PrivacyCard) -> None:
     """Print the ledger's entries of a fit as a table."""
-    unit = "epsilon" if card.accountant == "pure" else "rho"
+    unit = card.unit
     table = PlainTable(
         "Ledger: what was asked, and what each record paid",
         ("question", "of", "cells", "mechanism", unit),
@@ -59,7 +59,7 @@ def say_card(card: PrivacyCard) -> None:
     """Print what a privacy officer reads: the cost, the notes and, at the end, the verdict."""
     delta = f", delta {card.delta:g}" if card.delta else ""
     adjacency = card.adjacency if card.adjacency == ADJACENCY else quoted(card.adjacency)
-    accountant = card.accountant if card.accountant in ("pure", "zCDP") else "unknown"
+    accountant = card.accountant if card.accountant in ("pure", "zCDP", EITHER) else "unknown"
     say(
         f"Cost: spent epsilon {card.epsilon:.6g}{delta} (requested {card.requested_epsilon:g}), "
         f"{adjacency}, {accountant} accounting"

@@ -242,10 +242,22 @@ def _sentences(made: Plan) -> list[str]:
         )
     if made.flagship is None:
         told.append("PrivateTreeClassifier refuses: epsilon must be at least 0.0001.")
+    elif made.flagship.labels is not None:
+        told.append(
+            "PrivateTreeClassifier on one machine, told the number of rows, would draw no test: it "
+            f"labels the leaves of {made.flagship.depth} public ones (epsilon "
+            f"{made.flagship.labels:.3g}), and gets at most {made.flagship.shortfall:,.0f} rows "
+            "fewer right than their best labels, expected (a bound)."
+        )
     else:
         blocks = " + ".join(f"{depth} (epsilon {cost:.3g})" for depth, cost in made.flagship.blocks)
-        quantiles = made.flagship.quantiles
-        bought = "" if quantiles is None else f", and private quantiles for {quantiles:.3g}"
+        also = {
+            "private quantiles": made.flagship.quantiles,
+            "class counts in its leaves": made.flagship.leaves,
+        }
+        bought = "".join(
+            f", and {what} for {cost:.3g}" for what, cost in also.items() if cost is not None
+        )
         told.append(
             f"PrivateTreeClassifier on one machine, told the number of rows, would draw whole "
             f"trees of depth {blocks}{bought}; its first block gets at most "

@@ -17,10 +17,11 @@ from privet.engines.interface import Engine, Records
 from privet.engines.lineage import CellsHandle, ScoresHandle
 from privet.engines.losses import HEAVIEST, loss_of
 from privet.engines.memory import memory_engine
-from privet.engines.questions import Sparse, TreeLayout, tree_sums
+from privet.engines.questions import Margin, Sparse, TreeLayout, TreeRecords
 from privet.engines.splits import Split
 from privet.engines.stored import encode_stream, holds_blocks, keep_blocks, open_blocks
 from privet.engines.views import View
+from privet.engines.widths import needs_64_bits
 
 __all__ = [
     "CALIBRATION_SQUARES",
@@ -34,6 +35,7 @@ __all__ = [
     "CellsHandle",
     "Curves",
     "Engine",
+    "Margin",
     "Peaks",
     "Records",
     "ScoresHandle",
@@ -41,13 +43,14 @@ __all__ = [
     "Split",
     "Tabled",
     "TreeLayout",
+    "TreeRecords",
     "View",
     "encode_stream",
     "holds_blocks",
     "keep_blocks",
     "loss_of",
     "memory_engine",
+    "needs_64_bits",
     "open_blocks",
-    "tree_sums",
     "workers",
 ]

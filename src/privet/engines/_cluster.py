@@ -238,7 +238,7 @@ def _is_large(question: BlockQuestion[Any]) -> bool:
     if isinstance(question, Histograms):
         size = sum(len(features) * codes for features, codes in question.groups)
         return size * (question.stop - question.start) > _LARGE
-    return isinstance(question, TreeSums) and question.of != "singles"
+    return isinstance(question, TreeSums) and question.size > _LARGE
 
 
 def not_made(failures: Sequence[Failure]) -> str:

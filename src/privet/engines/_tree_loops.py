@@ -1,25 +1,33 @@
 """Compiled loops for sums of weights, by which whole trees are weighed (``privet.tables``).
 
-A record has a weight, a channel and one *place* per feature: its code, counted over all features.
+Indices are made unsigned because numba would otherwise test each for being negative.
 """
 
 from __future__ import annotations
 
-from numba import njit
+from numba import njit, uint64
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def add_singles(places, channels, weights, rows, row):
-    """Add the weights of some records to ``row[place, channel]``, for all features."""
-    for r in range(len(rows)):
-        i = rows[r]
-        for h in range(places.shape[1]):
-            row[places[i, h], channels[i]] += weights[i]
+def join(heads, codes, size):
+    """Turn numbers and codes, of which there are ``size``, into numbers of both."""
+    for i in range(len(heads)):
+        heads[i] = uint64(heads[i]) * uint64(size) + uint64(codes[i])
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def add_weights(heads, codes, size, weights, table):
+    """Add the weights of records to ``table[head * size + code]``."""
+    for i in range(len(heads)):
+        table[uint64(heads[i]) * uint64(size) + uint64(codes[i])] += weights[i]
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
 def add_pairs(places, channels, weights, rows, first, last, start, hist):
-    """Add weights of some records to ``hist[place of g - start, place of h]``, g in first..last."""
+    """Add weights of some records to ``hist[place of g - start, place of h]``, g in first..last.
+
+    A place of a record is its code of a feature, counted over all features.
+    """
     for r in range(len(rows)):
         i = rows[r]
         weight = weights[i]

@@ -94,6 +94,13 @@ class Block:
         """Return the places of a number on its grid."""
         return self._codes[feature]
 
+    def target_codes(self) -> NDArray[Any]:
+        """Return the places of the target, a number, on the target's grid."""
+        assert self.schema.bounds is not None
+        low, high = self.schema.bounds
+        points = (self.schema.target_grid - low) / (high - low)
+        return np.searchsorted(points, self._target, side="right")
+
     def codes(self, view: View) -> NDArray[Any]:
         """Return the codes of a view, one row per feature; those of the last view are kept."""
         if self._seen is None or (self._seen[0] is not view and self._seen[0] != view):
@@ -223,6 +230,12 @@ class Block:
         known = self.scores(scores)
         for part, targets in self._targets():
             yield part, self._loss.moments(targets, known[part], reach, pure=pure)
+
+    def distances(self, scores: ScoreLineage) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Yield how far every record's target, a number, is from its score, by chunks of rows."""
+        known = self.scores(scores)
+        for part, targets in self._targets():
+            yield part, np.abs(targets - known[part, 0])
 
     def slopes(
         self, cells: Lineage, scores: ScoreLineage, basis: Basis, largest: int, longest: int

@@ -31,14 +31,13 @@ from privet.engines.lineage import (
 )
 from privet.engines.splits import Split
 from privet.engines.views import View
+from privet.engines.widths import needs_64_bits
 from privet.schema import Numeric, Schema
 
 T = TypeVar("T")
 
 #: Most counts held at once (32-bit integers); more cells are asked in batches.
 MAX_COUNTS = 2**25
-#: From this many rows on, 32 bits may not be enough to count them.
-WIDE_FROM = 2**31
 
 
 class Blocks(Protocol):
@@ -182,8 +181,10 @@ class BlockEngine:
         """See :class:`~privet.engines.Engine`."""
         return self._ask(ask.LabelCounts(cells.lineage, steps), cells)
 
-    def grid_counts(self, feature: int) -> NDArray[np.int64]:
+    def grid_counts(self, feature: int | None) -> NDArray[np.int64]:
         """See :class:`~privet.engines.Engine`."""
+        if feature is None:
+            return self._ask(ask.GridCounts(None, len(self.schema.target_grid) + 2))
         kind = list(self.schema.features.values())[feature]
         assert isinstance(kind, Numeric)
         return self._ask(ask.GridCounts(feature, len(kind.grid) + 2))
@@ -213,6 +214,13 @@ class BlockEngine:
     ) -> NDArray[np.int64]:
         """See :class:`~privet.engines.Engine`."""
         question = ask.Moments(cells.lineage, scores.lineage, reach, pure)
+        return self._ask(question, cells, scores)
+
+    def distance_counts(
+        self, cells: CellsHandle, scores: ScoresHandle, marks: Sequence[float]
+    ) -> NDArray[np.int64]:
+        """See :class:`~privet.engines.Engine`."""
+        question = ask.DistanceCounts(cells.lineage, scores.lineage, tuple(marks))
         return self._ask(question, cells, scores)
 
     def slopes(
@@ -257,7 +265,7 @@ class BlockEngine:
 
     @property
     def _wide(self) -> bool:
-        return self.rows >= WIDE_FROM
+        return needs_64_bits(self.rows)  # in counts every row weighs one
 
     def _kinds(self, steps: int | None) -> int:
         """Return how many classes there are, or values of the target on a grid."""
@@ -309,14 +317,33 @@ class BlockEngine:
         cells: CellsHandle,
         cell: int,
         layout: ask.TreeLayout,
-        of: str | int,
+        of: Sequence[ask.Margin],
         scores: ScoresHandle | None,
         reach: float,
-    ) -> NDArray[Any]:
+    ) -> dict[ask.Margin, NDArray[Any]]:
         """See :class:`~privet.engines.Engine`."""
         known = None if scores is None else scores.lineage
-        question = ask.TreeSums(cells.lineage, cell, layout, of, known, reach)
-        return self._ask(question, cells, scores)
+        found: dict[ask.Margin, NDArray[Any]] = {}
+        for part in _batches(of, layout):
+            question = ask.TreeSums(cells.lineage, cell, layout, part, known, reach)
+            found |= layout.cut(self._ask(question, cells, scores), part)
+        return found
+
+
+def _batches(
+    margins: Sequence[ask.Margin], layout: ask.TreeLayout
+) -> Iterator[tuple[ask.Margin, ...]]:
+    """Yield margins that are asked for together: as many as may be held at once."""
+    batch: list[ask.Margin] = []
+    size = 0
+    for margin in margins:
+        more = layout.count([margin])
+        if batch and size + more > MAX_COUNTS:
+            yield tuple(batch)
+            batch, size = [], 0
+        batch.append(margin)
+        size += more
+    yield tuple(batch)
 
 
 def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privet.engines.axes import Axis
 from privet.engines.bases import Basis, Curves
 from privet.engines.lineage import CellsHandle, ScoresHandle
-from privet.engines.questions import Sparse, TreeLayout
+from privet.engines.questions import Margin, Sparse, TreeLayout
 from privet.engines.splits import Split
 from privet.engines.views import View
 from privet.schema import Schema
@@ -77,8 +77,11 @@ class Engine(Protocol):
     def target_counts(self, cells: CellsHandle, steps: int) -> NDArray[np.int64]:
         """Return how many records of each cell have each of ``steps + 1`` target values."""
 
-    def grid_counts(self, feature: int) -> NDArray[np.int64]:
-        """Return how many records lie at each place of a number's grid; missing ones are last."""
+    def grid_counts(self, feature: int | None) -> NDArray[np.int64]:
+        """Return how many records lie at each place of a number's grid; missing ones are last.
+
+        The number is a feature, or the target for None.
+        """
 
     def histograms(
         self, cells: CellsHandle, features: Sequence[int], steps: int | None = None
@@ -92,6 +95,15 @@ class Engine(Protocol):
         self, cells: CellsHandle, scores: ScoresHandle, reach: float, *, pure: bool
     ) -> NDArray[np.int64]:
         """Return the sums of the loss's moments, of shape (cells, moments)."""
+
+    def distance_counts(
+        self, cells: CellsHandle, scores: ScoresHandle, marks: Sequence[float]
+    ) -> NDArray[np.int64]:
+        """Return counts of shape (cells, marks + 1), if the target is a number.
+
+        Place k of a cell is for the records whose targets are further from their scores than k of
+        the marks, which rise.
+        """
 
     def slopes(
         self,
@@ -141,8 +153,8 @@ class Engine(Protocol):
         cells: CellsHandle,
         cell: int,
         layout: TreeLayout,
-        of: str | int,
+        of: Sequence[Margin],
         scores: ScoresHandle | None,
         reach: float,
-    ) -> NDArray[Any]:
-        """Return sums of weights by codes, by pairs of codes, or a slice of those by triples."""
+    ) -> dict[Margin, NDArray[Any]]:
+        """Return sums of weights by the codes of one, two or three features, and by channels."""

@@ -7,9 +7,11 @@ an answer that was lost is asked for again. Answers of blocks are merged in any 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -26,8 +28,13 @@ T = TypeVar("T")
 
 #: Features that are counted together, and the largest of their numbers of codes.
 Group = tuple[tuple[int, ...], int]
+#: Features, in a layout's order, by whose codes weights are added up: one, two or three of them.
+Margin = tuple[int, ...]
 #: Places that have records, in rising order, and how many each has.
 Sparse = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+#: Records that are added up at a time: their codes stay in a processor's cache.
+_CHUNK = 2**18
 
 
 class BlockQuestion(ABC, Generic[T]):
@@ -72,15 +79,18 @@ class LabelCounts(_Sum):
 
 @dataclass(frozen=True)
 class GridCounts(_Sum):
-    """Records with a known target by a number's place on its grid; the last is for missing ones."""
+    """Records with a known target by a number's place on its grid; the last is for missing ones.
 
-    feature: int
+    Without a feature, by the place of the target itself.
+    """
+
+    feature: int | None
     size: int
 
     def answer(self, block: Block) -> NDArray[np.int64]:
         """See :class:`BlockQuestion`."""
         known = block.labels < block.classes
-        codes = block.grid_codes(self.feature)
+        codes = block.target_codes() if self.feature is None else block.grid_codes(self.feature)
         return np.bincount(codes if known.all() else codes[known], minlength=self.size)
 
 
@@ -152,6 +162,26 @@ class Moments(_Sum):
 
 
 @dataclass(frozen=True, eq=False)
+class DistanceCounts(_Sum):
+    """Records by cell and by how many of some rising marks their scores are further away than."""
+
+    cells: Lineage
+    scores: ScoreLineage
+    marks: tuple[float, ...]
+
+    def answer(self, block: Block) -> NDArray[np.int64]:
+        """See :class:`BlockQuestion`."""
+        cells, kinds = block.cells(self.cells), len(self.marks) + 1
+        width = n_keys(self.cells.size, kinds)
+        counts = np.zeros(width + 1, dtype=np.int64)
+        for part, distances in block.distances(self.scores):
+            beyond = np.searchsorted(self.marks, distances, side="left")
+            keys = _kernels.key(cells[part], beyond, kinds, width, fast=False)
+            counts += np.bincount(keys, minlength=width + 1)
+        return counts[:width].reshape(self.cells.size, kinds)
+
+
+@dataclass(frozen=True, eq=False)
 class Slopes(_Sum):
     """Sums of bounded residuals times public functions, of shape (functions, scores)."""
 
@@ -217,10 +247,14 @@ class DensePlaces(_Sum):
 
     def add(self, total: NDArray[Any], block: Block) -> NDArray[Any]:
         """See :class:`BlockQuestion`."""
-        codes, axes = block.codes(self.cells.view), _kernels.AxisTable.of(self.axes)
+        codes = block.codes(self.cells.view)
         rows, first = block.by_cell(self.cells)
-        _kernels.count_places(rows, first, codes, axes, self.width, total, fast=block.fast)
+        _kernels.count_places(rows, first, codes, self._table, self.width, total, fast=block.fast)
         return total
+
+    @cached_property
+    def _table(self) -> _kernels.AxisTable:
+        return _kernels.AxisTable.of(self.axes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,13 +302,17 @@ class Sides(_Sum):
             *block.by_cell(self.cells),
             block.codes(self.cells.view),
             labels,
-            _kernels.AxisTable.of(self.axes),
+            self._table,
             self.middle,
             kinds,
             total,
             fast=block.fast,
         )
         return total
+
+    @cached_property
+    def _table(self) -> _kernels.AxisTable:
+        return _kernels.AxisTable.of(self.axes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,81 +410,142 @@ class TreeLayout:
         """The type of sums."""
         return np.int64 if self.wide else np.int32
 
-    def place(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Return the places of records, of shape (records, features)."""
-        places = np.empty((codes.shape[1], len(self.order)), dtype=self.numbers[0].dtype)
-        for h, (feature, number) in enumerate(zip(self.order, self.numbers, strict=True)):
-            places[:, h] = number[codes[feature]]
-        return places
+    def margins(self, depth: int) -> tuple[Margin, ...]:
+        """Return what a draw of this depth needs: each margin once, its features in order."""
+        features, upper = len(self.order), self.upper
+        found: list[Margin] = [(h,) for h in range(features)]
+        if depth > 1:
+            found += [(g, h) for g in range(upper) for h in range(g + 1, features)]
+        if depth > 2:
+            found += [
+                (f, g, h)
+                for f in range(upper)
+                for g in range(f + 1, upper)
+                for h in range(g + 1, features)
+            ]
+        return tuple(found)
 
-    def weigh(
-        self, labels: NDArray[Any], weights: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the channel of every record, and the weight that it adds there."""
-        weights = weights.astype(self.dtype)
+    def shape(self, margin: Margin) -> tuple[int, ...]:
+        """Return the shape of a margin: codes of each of its features, and channels."""
+        first = self.first
+        return (*(int(first[h + 1] - first[h]) for h in margin), self.channels)
+
+    def count(self, margins: Sequence[Margin]) -> int:
+        """Return how many numbers margins have together."""
+        return sum(math.prod(self.shape(margin)) for margin in margins)
+
+    def cut(self, sums: NDArray[Any], margins: Sequence[Margin]) -> dict[Margin, NDArray[Any]]:
+        """Return every margin, from the array that has them all one after the other."""
+        found, start = {}, 0
+        for margin in margins:
+            shape = self.shape(margin)
+            stop = start + math.prod(shape)
+            found[margin] = sums[start:stop].reshape(shape)
+            start = stop
+        return found
+
+    def records(
+        self,
+        codes: Sequence[NDArray[Any]] | NDArray[Any],
+        labels: NDArray[Any],
+        weights: NDArray[Any],
+    ) -> TreeRecords:
+        """Return records as they are added up, from their codes, labels and weights."""
+        most = int(np.diff(self.first).max())
+        narrow = np.uint8 if most <= 2**8 else np.uint16 if most <= 2**16 else np.uint32
+        columns = []
+        for h, (feature, number) in enumerate(zip(self.order, self.numbers, strict=True)):
+            mine, local = codes[feature], (number - self.first[h]).astype(narrow)
+            as_it_is = mine.dtype == narrow and np.array_equal(local, np.arange(len(local)))
+            columns.append(mine if as_it_is else local[mine])
+        signed = weights.astype(np.int32)
         if self.labels == 2:
-            signed = np.where(labels == 1, weights, -weights)
-            return np.zeros(len(labels), dtype=np.uint8), signed
-        return labels, weights
+            np.negative(signed, out=signed, where=labels != 1)
+            return TreeRecords(columns, None, signed)
+        return TreeRecords(columns, labels, signed)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeRecords:
+    """Records whose weights are added up.
+
+    Attributes
+    ----------
+    columns : list of arrays
+        Their codes, feature after feature in a layout's order, those that are left out not counted.
+    labels : array, optional
+        The channel of each; None if there is one only.
+    weights : array
+        What each adds there.
+    """
+
+    columns: list[NDArray[Any]]
+    labels: NDArray[Any] | None
+    weights: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def add(
+        self, layout: TreeLayout, margins: Sequence[Margin], total: NDArray[Any]
+    ) -> NDArray[Any]:
+        """Add the margins of the records to a total, and return it."""
+        from privet.engines import _tree_loops as loops
+
+        ends, sizes, channels = layout.cut(total, margins), np.diff(layout.first), layout.channels
+        wide = int(sizes.max()) ** 2 > 2**32
+        heads = np.empty(min(_CHUNK, len(self)), dtype=np.uint64 if wide else np.uint32)
+        for start in range(0, len(self), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            weights = self.weights[part]
+            head, known = heads[: len(weights)], None
+            lasts: dict[int, NDArray[Any]] = {}
+            for margin, table in ends.items():
+                *before, last = margin
+                if known != before:  # which margins that follow each other share
+                    known = before
+                    head[:] = 0 if not before else self.columns[before[0]][part]
+                    if len(before) == 2:
+                        loops.join(head, self.columns[before[1]][part], sizes[before[1]])
+                if last not in lasts:
+                    lasts[last] = self.columns[last][part]
+                    if self.labels is not None:
+                        lasts[last] = lasts[last] * np.uint32(channels) + self.labels[part]
+                flat = table.reshape(-1)
+                loops.add_weights(head, lasts[last], sizes[last] * channels, weights, flat)
+        return total
 
 
 @dataclass(frozen=True, eq=False)
 class TreeSums(_Sum):
-    """Sums of weights of one cell's records, by places, by channels.
-
-    ``of`` is ``"singles"``: of shape (places, channels); ``"pairs"``: (upper places, places,
-    channels); or the number of an upper feature: (its codes, upper places from its own on, places,
-    channels), a slice of the sums by triples.
-    """
+    """Sums of weights of one cell's records: several margins, one after the other."""
 
     cells: Lineage
     cell: int
     layout: TreeLayout
-    of: str | int
+    of: tuple[Margin, ...]
     scores: ScoreLineage | None
     reach: float
 
+    @property
+    def size(self) -> int:
+        """How many numbers an answer has."""
+        return self.layout.count(self.of)
+
     def answer(self, block: Block) -> NDArray[Any]:
         """See :class:`BlockQuestion`."""
-        rows = np.flatnonzero(block.cells(self.cells) == self.cell)
+        return self.add(np.zeros(self.size, dtype=self.layout.dtype), block)
+
+    def add(self, total: NDArray[Any], block: Block) -> NDArray[Any]:
+        """See :class:`BlockQuestion`."""
+        inside = block.cells(self.cells) == self.cell
+        rows = slice(None) if inside.all() else np.flatnonzero(inside)
         codes = block.codes(self.cells.view)
         labels, weights = _weighted(block, self.scores, self.reach)
-        channels, signed = self.layout.weigh(labels[rows], weights[rows])
-        places = self.layout.place(codes[:, rows])
-        return tree_sums(places, channels, signed, self.layout, self.of)
-
-
-def tree_sums(
-    places: NDArray[Any],
-    channels: NDArray[Any],
-    weights: NDArray[Any],
-    layout: TreeLayout,
-    of: str | int,
-    rows: NDArray[np.intp] | None = None,
-) -> NDArray[Any]:
-    """Return sums of weights of some records (all, if ``rows`` is None): see :class:`TreeSums`."""
-    from privet.engines import _tree_loops as loops
-
-    first, upper = layout.first, layout.upper
-    everything = np.arange(len(places)) if rows is None else rows
-    width, ends = int(first[-1]), layout.channels
-    if of == "singles":
-        singles = np.zeros((width, ends), dtype=layout.dtype)
-        loops.add_singles(places, channels, weights, everything, singles)
-        return singles
-    if of == "pairs":
-        pairs = np.zeros((int(first[upper]), width, ends), dtype=layout.dtype)
-        loops.add_pairs(places, channels, weights, everything, 0, upper, 0, pairs)
-        return pairs
-    assert isinstance(of, int)
-    start, stop = int(first[of]), int(first[of + 1])
-    triples = np.zeros((stop - start, int(first[upper]) - start, width, ends), dtype=layout.dtype)
-    order = np.argsort(places[:, of], kind="stable")
-    bounds = np.searchsorted(places[order, of], np.arange(start, stop + 1))
-    for code in range(stop - start):  # one plane at a time stays in the cache
-        mine = order[bounds[code] : bounds[code + 1]]
-        loops.add_pairs(places, channels, weights, mine, of, upper, start, triples[code])
-    return triples
+        mine = [column[rows] for column in codes]
+        return self.layout.records(mine, labels[rows], weights[rows]).add(
+            self.layout, self.of, total
+        )
 
 
 def n_keys(size: int, kinds: int) -> int:

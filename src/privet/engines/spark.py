@@ -1,8 +1,9 @@
 """Rows in Spark: partitions become files of codes next to the executors, which answer questions.
 
 Spark says nothing about which Python process runs a task. So blocks lie in files that any process
-of a machine can map, a process keeps only what belongs to the blocks it was last asked about, and
-all processes are told what some of them may not know yet.
+of a machine can map. A task answers for the blocks that its process had in the last question, and
+claims them by a file so that no other task does; a process keeps only what belongs to these blocks,
+and all processes are told what some of them may not know yet.
 
 The cluster is inside the wall: its driver and its executors see rows.
 """
@@ -10,10 +11,13 @@ The cluster is inside the wall: its driver and its executors see rows.
 from __future__ import annotations
 
 import contextlib
+import gc
 import shutil
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -47,6 +51,8 @@ from privet.schema import Schema
 
 #: This process, which Spark may use again.
 _PROCESS = uuid4().hex
+#: Modules of this process that its garbage collector skips.
+_modules = 0
 #: Questions for which it is remembered what a process was told that answers no more.
 _REMEMBERED = 8
 
@@ -168,14 +174,24 @@ class SparkBlocks(ClusterBlocks):
         del large  # sums meet here: Spark moves nothing between tasks without a shuffle
         schema, place, partitions = self.schema, self._place, self._partitions
         self._asked += 1
+        asked, message = self._asked, messages[0][1]  # they differ in their blocks only
+        groups = [one.blocks for _, one in messages]
 
-        def ask(given: Iterator[Message]) -> list[Reply]:
-            return [_answer_from_files(message, schema, place, partitions) for message in given]
+        def ask(given: Iterator[int]) -> list[Reply]:
+            return [
+                _answer_from_files(
+                    replace(message, blocks=_claimed(message.engine, place, asked, groups, number)),
+                    schema,
+                    place,
+                    partitions,
+                )
+                for number in given
+            ]
 
-        sent = [message for _, message in messages]
         failure: Failure | None = None
         try:
-            replies = self._context.parallelize(sent, len(sent)).mapPartitions(ask).collect()
+            numbers = self._context.parallelize(range(len(groups)), len(groups))
+            replies = numbers.mapPartitions(ask).collect()
         except Exception as error:
             failure = type(error).__name__, None
         return [Reply(failures=(failure,))] if failure is not None else replies
@@ -291,6 +307,31 @@ def _open(schema: Schema, path: Path) -> Block:
     return Block(schema, found[:-1], found[-1], fast=False)
 
 
+def _claimed(
+    engine: str,
+    place: tuple[str | None, str],
+    asked: int,
+    groups: Sequence[tuple[int, ...]],
+    number: int,
+) -> tuple[int, ...]:
+    """Return the blocks that a task of this process answers for, which no other task then does.
+
+    Spark gives a task to any process. One that takes the blocks it had before need not map them
+    again and work out their cells; so it does, and only a new one goes by the task's number.
+    """
+    folder, held = _folder(place), holds(engine)
+    order = sorted(
+        range(len(groups)),
+        key=lambda k: (-len(held.intersection(groups[k])), (k - number) % len(groups)),
+    )
+    for k in order:
+        with contextlib.suppress(FileExistsError):
+            (folder / f"asked-{asked}-{k}").touch(mode=0o600, exist_ok=False)
+            (folder / f"asked-{asked - 1}-{k}").unlink(missing_ok=True)
+            return groups[k]
+    return ()
+
+
 def _answer_from_files(
     message: Message, schema: Schema, place: tuple[str | None, str], partitions: Sequence[int]
 ) -> Reply:
@@ -300,7 +341,17 @@ def _answer_from_files(
     for number in set(message.blocks) - holds(message.engine):
         with contextlib.suppress(FileNotFoundError):
             hold(message.engine, number, schema, _open(schema, folder / str(partitions[number])))
-    return answer(message, _PROCESS)
+    reply = answer(message, _PROCESS)
+    _leave_modules_alone()
+    return reply
+
+
+def _leave_modules_alone() -> None:
+    """Have the garbage collector skip what was imported: Spark runs it after every task."""
+    global _modules  # noqa: PLW0603
+    if len(sys.modules) > _modules:
+        _modules = len(sys.modules)
+        gc.freeze()
 
 
 # The cluster

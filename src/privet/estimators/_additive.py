@@ -36,8 +36,8 @@ class _Additive(PrivateEstimator):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _budget(self, schema: Schema) -> Budget:
-        del schema
+    def _budget(self, schema: Schema, payer: Budget | None) -> Budget:
+        del schema, payer
         return Budget(self.epsilon, delta=self.delta)
 
     def _learn(self, table: Table, **options: Any) -> Ensemble:

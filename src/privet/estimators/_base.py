@@ -90,9 +90,16 @@ class PrivateEstimator(BaseEstimator):
     def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
         """Learn what will be published, within the table's budget."""
 
-    def _budget(self, schema: Schema) -> Budget:
-        """Return what one fit may spend."""
-        del schema
+    def _budget(self, schema: Schema, payer: Budget | None) -> Budget:
+        """Return what one fit may spend.
+
+        Parameters
+        ----------
+        schema : Schema
+        payer : Budget or None
+            That of the ledger file or the table that pays for the fit, if there is one.
+        """
+        del schema, payer
         return Budget(self.epsilon)
 
     def _published_budget(self, cost: Amount, reason: str) -> Budget:
@@ -153,7 +160,8 @@ class PrivateEstimator(BaseEstimator):
         if not isinstance(source, _Rows):
             self._check_table(source, **options)
             self._check_answers(source, asks)
-        table = source.session(self._budget(schema), asks)
+        payer = source.payer if isinstance(source, _Rows) else source.ledger.budget
+        table = source.session(self._budget(schema, payer), asks)
         try:
             predictor = self._learn(table, **options)
         finally:
@@ -397,6 +405,11 @@ class _Rows:
     store: LedgerStore | None
     purpose: str
     _reservation: Reservation | None = None
+
+    @property
+    def payer(self) -> Budget | None:
+        """The budget of the ledger file, if any."""
+        return None if self.store is None else self.store.budget
 
     def session(self, budget: Budget, asks: Iterable[str]) -> PrivateTable:
         """Put the rows behind the wall, and reserve what they may cost."""

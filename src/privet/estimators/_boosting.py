@@ -8,12 +8,7 @@ from typing import Any, ClassVar
 
 from privet.ensemble import Ensemble
 from privet.errors import BudgetError
-from privet.estimators._base import (
-    PrivateClassifier,
-    PrivateEstimator,
-    PrivateRegressor,
-    open_store,
-)
+from privet.estimators._base import PrivateClassifier, PrivateEstimator, PrivateRegressor
 from privet.estimators.parameters import ROWS, Automatic, Boolean, Choice, Parameter, WholeNumber
 from privet.estimators.registry import register
 from privet.learners import boosting, whole_trees
@@ -45,15 +40,9 @@ class _Boosting(PrivateEstimator):
     n_rows: int | None
     merge_tests: bool
 
-    def _decide(self, schema: Schema) -> tuple[Budget, bool | None]:
-        """Return the fit's budget, and whether it is one tree; by public numbers alone.
-
-        None leaves that to the noisy count, because the number of rows is not declared.
-        """
-        raise NotImplementedError
-
-    def _budget(self, schema: Schema) -> Budget:
-        return self._decide(schema)[0]
+    def _budget(self, schema: Schema, payer: Budget | None) -> Budget:
+        del schema, payer
+        return Budget(self.epsilon, delta=self.delta)
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         whole_trees.check_schema(schema)
@@ -61,7 +50,7 @@ class _Boosting(PrivateEstimator):
         if float(self.epsilon) < SMALLEST_ROUND * (given["n_rounds"] or 1):
             raise BudgetError("epsilon is too small to be shared by this number of rounds")
         given["merge"] = given.pop("merge_tests")
-        return {**given, "single": self._decide(schema)[1]}
+        return given
 
 
 @register("boosting")
@@ -86,13 +75,12 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
     aim : "probabilities" or "labels", default="probabilities"
         What matters. At pure epsilon a single tree labels better than boosting up to about
         50,000 rows x epsilon, but ranks worse from about 5,000. With ``delta``, labels take that
-        tree where ``n_rows`` is declared, and small tables of two classes get slopes for
-        probabilities only.
+        tree as well, and small tables of two classes get slopes for probabilities only.
     n_rows : int, optional
         The number of rows, if it is public: it steers the automatic choices. If None, the noisy
-        class counts of the start steer them. With ``delta``, a small table should declare it: the
-        single tree is then paid in pure epsilon, which is cheaper for it, unless the fit draws
-        from a ledger file with delta or rho.
+        class counts of the start steer them; with ``delta``, a noisy count that two per cent of
+        epsilon buy. A single tree is paid in pure epsilon, which is cheaper for it, unless the
+        fit draws from a table or a ledger file that counts in rho.
     <merge_tests>
     <ledger>
     <random_state>
@@ -154,33 +142,26 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _decide(self, schema: Schema) -> tuple[Budget, bool | None]:
-        asked, rows = Budget(self.epsilon, delta=self.delta), self.n_rows
-        if self.n_rounds != "auto":
-            return asked, False
-        if rows is None:
-            return asked, None
-        labels_only = self.aim == "labels"
+    def _budget(self, schema: Schema, payer: Budget | None) -> Budget:
+        """Return a pure budget for a single tree, which is cheaper in epsilon than in zCDP.
 
-        def single(kind: Budget) -> bool:
-            return boosting.single_tree_is_better(
-                rows,
-                kind,
-                kind.limit,
-                classes=len(schema.classes or ()),
-                labels_only=labels_only,
-            )
-
-        store, pure = open_store(self.ledger), Budget(self.epsilon)
-        if asked.accountant == "pure" or (
-            store is not None and store.budget.accountant != "pure"  # cannot pay pure epsilon well
-        ):
-            return asked, single(asked)
-        # A single tree is cheaper in pure epsilon, which implies (epsilon, delta). For labels it is
-        # better than boosting with delta, too, where it is better than boosting without.
-        if single(asked) or (labels_only and single(pure)):
-            return pure, True
-        return asked, False
+        If the rows are to be counted, their noisy number decides, and the budget covers both. A
+        payer that counts in zCDP cannot pay for epsilon well.
+        """
+        asked = Budget(self.epsilon, delta=self.delta)
+        if self.delta is None or self.n_rounds != "auto":
+            return asked
+        if payer is not None and payer.accountant != "pure":
+            return asked
+        if self.n_rows is None:
+            return asked if payer else Budget(self.epsilon, delta=self.delta, either=True)
+        single = boosting.tree_in_epsilon_is_better(
+            self.n_rows,
+            asked,
+            classes=len(schema.classes or ()),
+            labels_only=self.aim == "labels",
+        )
+        return Budget(self.epsilon) if single else asked
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         given = super()._check_parameters(schema)
@@ -188,17 +169,20 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
         return given
 
     def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
-        return boosting.learn_classes(table, amount=table.ledger.budget.limit, **options)
+        budget = table.ledger.budget
+        if self.delta is not None and budget.accountant == "pure":  # as _budget decided
+            options["single"] = True
+        return boosting.learn_classes(table, amount=budget.limit, **options)
 
 
 @register("boosting")
 class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
     """Private boosted trees for a number.
 
-    As :class:`PrivateBoostingClassifier`, on residuals that are cut at a public distance. The
-    schema's bounds of the target matter: noise is proportional to their width. At pure epsilon and
-    from 2,000 to 60,000 rows x epsilon the model is one tree, that of
-    :class:`PrivateTreeRegressor`.
+    As :class:`PrivateBoostingClassifier`, always with rounds, on residuals that are cut at a
+    distance: a private scale of them, bought anew as the model grows, or on small tables a public
+    part of the target's range. Noise is proportional to that distance, so that bounds of the target
+    that are wider than need be cost little.
 
     Parameters
     ----------
@@ -206,29 +190,29 @@ class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
     <delta>
     <schema>
     n_rounds : int or "auto", default="auto"
-        How many trees; "auto" lets rows x epsilon decide, and whether a single tree is better.
+        How many trees; "auto" lets rows x epsilon decide.
     max_depth : int or "auto", default="auto"
-        Most tests on a path of a round's tree, 1 to 3. If given, there are always rounds.
+        Most tests on a path of a round's tree, 1 to 3.
     n_rows : int, optional
-        The number of rows, if it is public: it steers the automatic choices. If None, the noisy
-        count of the start steers them.
+        The number of rows, if it is public: it steers the automatic choices. If None, a noisy count
+        does, for two per cent of the budget.
     <merge_tests>
     <ledger>
     <random_state>
 
     Attributes
     ----------
-    predictor_ : Ensemble or Tree
+    predictor_ : Ensemble
         What is published.
     <schema_>
     <privacy_>
 
     Privacy
     -------
-    Releases a noisy mean and count, private quantiles where rows x epsilon pays for them, and per
-    round one drawn tree and noisy sums and counts of its leaves (or what
-    :class:`PrivateTreeRegressor` releases); epsilon-DP or (epsilon, delta)-DP for adding or
-    removing one record (docs/proofs/boosting.md).
+    Releases a noisy count if ``n_rows`` is not given, the target's median and scales of the
+    residuals where rows x epsilon pays for them, a noisy mean, private quantiles likewise, and per
+    round one drawn tree and noisy sums and counts of its leaves; epsilon-DP or (epsilon, delta)-DP
+    for adding or removing one record (docs/proofs/boosting.md, docs/proofs/reach.md).
 
     Examples
     --------
@@ -264,14 +248,5 @@ class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _decide(self, schema: Schema) -> tuple[Budget, bool | None]:
-        del schema
-        asked, rows = Budget(self.epsilon, delta=self.delta), self.n_rows
-        if self.n_rounds != "auto" or self.max_depth != "auto":
-            return asked, False
-        if rows is None:
-            return asked, None
-        return asked, boosting.single_tree_is_better_for_numbers(rows, asked, asked.limit)
-
-    def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
+    def _learn(self, table: Table, **options: Any) -> Ensemble:
         return boosting.learn_number(table, amount=table.ledger.budget.limit, **options)

@@ -80,7 +80,8 @@ class _DiPriMe(PrivateEstimator):
             return None
         return "calibration='published' for a number, whose leaf means are scaled by exact counts"
 
-    def _budget(self, schema: Schema) -> Budget:
+    def _budget(self, schema: Schema, payer: Budget | None) -> Budget:
+        del payer
         asked = Budget(self.epsilon)
         if self.calibration != "published" or asked.limit == float("inf"):
             return asked

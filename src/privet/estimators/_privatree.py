@@ -173,7 +173,8 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
     def _not_covered(self) -> str | None:
         return "binning='leaking-quantile'" if self.binning == "leaking-quantile" else None
 
-    def _budget(self, schema: Schema) -> Budget:
+    def _budget(self, schema: Schema, payer: Budget | None) -> Budget:
+        del payer
         asked = Budget(self.epsilon)
         if self.calibration != "published" or asked.limit == float("inf"):
             return asked

@@ -214,7 +214,8 @@ class TopDownClassifier(PrivateTreeEstimator):
         number = topdown.count_candidates(table.schema, given.thresholds)
         table.check_choices(given.criterion, number, given.split)
 
-    def _budget(self, schema: Schema) -> Budget:
+    def _budget(self, schema: Schema, payer: Budget | None) -> Budget:
+        del payer
         asked = Budget(self.epsilon)
         if self.calibration != "published" or asked.limit == float("inf"):
             return asked

@@ -37,6 +37,9 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
     Small trees with their labels are drawn at once from the exponential mechanism over *all* such
     trees, and deeper ones stack them: there is no budget per level, no budget for labels, and
     nothing to tune. Tests, depth and shares follow from the schema, epsilon and the number of rows.
+    From 1,000 rows x epsilon on, leaves have noisy class counts, and so probabilities; their labels
+    are still the drawn ones. Where ``n_rows`` says that rows x epsilon is below 10, the tests are
+    public and only labels are bought.
 
     Parameters
     ----------
@@ -48,9 +51,10 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
     n_rows : int, optional
         The number of rows, if it is public: it steers the automatic choices. If None, two per cent
         of the budget buy a noisy count instead.
-    probability_share : float, default=0.0
+    probability_share : float or "auto", default="auto"
         Part of the budget for class counts in the leaves, from which ``predict_proba`` is computed.
-        With 0 a leaf is sure of its label, which ranks badly.
+        "auto" takes 0.05 from 1,000 rows x epsilon on, else 0. With 0 a leaf is sure of its
+        label, which ranks badly.
     <merge_tests>
     <ledger>
     <random_state>
@@ -65,8 +69,9 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
     Privacy
     -------
     Releases a noisy count of rows (unless declared), private quantiles where rows x epsilon pays
-    for them, one drawn tree per block and cell, and noisy class counts of the leaves if asked for;
-    ``epsilon``-DP for adding or removing one record (docs/proofs/whole-trees.md).
+    for them, one drawn tree per block and cell (or labels of public tests), and noisy class counts
+    of the leaves where they pay or are asked for; ``epsilon``-DP for adding or removing one record
+    (docs/proofs/whole-trees.md).
 
     Examples
     --------
@@ -83,7 +88,7 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
     _parameters: ClassVar[Mapping[str, Parameter]] = {
         "max_depth": Automatic(DEPTH),
         "n_rows": ROWS,
-        "probability_share": Number(0, 1, with_low=True),
+        "probability_share": Automatic(Number(0, 1, with_low=True)),
         "merge_tests": Boolean(),
     }
     _least_epsilon: ClassVar[float] = 1e-4
@@ -95,7 +100,7 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         schema: Schema | None = None,
         max_depth: int | str = "auto",
         n_rows: int | None = None,
-        probability_share: float = 0.0,
+        probability_share: float | str = "auto",
         merge_tests: bool = True,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
@@ -113,10 +118,10 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         whole_trees.check_schema(schema)
         given = super()._check_parameters(schema)
         share, least = given["probability_share"], self._least_epsilon
-        if float(self.epsilon) * (1 - share) < least:
+        if float(self.epsilon) * (1 - (share or 0)) < least:
             raise BudgetError(f"epsilon (less the probabilities' part) must be at least {least}")
         given["merge"] = given.pop("merge_tests")
-        return {**given, "probability_share": Fraction(share)}
+        return {**given, "probability_share": None if share is None else Fraction(share)}
 
     def _learn(self, table: Table, **options: Any) -> Tree:
         return whole_trees.learn(table, amount=table.ledger.budget.limit, **options)
@@ -128,8 +133,9 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
 
     Blocks of up to three levels are drawn at once from the exponential mechanism over all such
     trees, on records that pull at the mean of their cell; each buys the means of its leaves, drawn
-    towards the mean above by the noise's deviation. The schema's bounds of the target matter: noise
-    is proportional to their width.
+    towards the mean above by the noise's deviation. Residuals are cut at a private scale of them,
+    bought anew from block to block, or on small tables at a public part of the target's range:
+    noise is proportional to that, and by the other criteria to the whole range.
 
     Parameters
     ----------
@@ -156,10 +162,11 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
 
     Privacy
     -------
-    Releases two complementary sums of the table, private quantiles where rows x epsilon pays for
-    them, per block one drawn tree for every leaf above and sums in its leaves (or one split per
-    node and sums in the leaves); ``epsilon``-DP for adding or removing one record
-    (docs/proofs/regression-trees.md).
+    Releases a noisy count if ``n_rows`` is not given, the target's median and scales of the
+    residuals where rows x epsilon pays for them, two complementary sums of the table, private
+    quantiles likewise, per block one drawn tree for every leaf above and sums in its leaves (or one
+    split per node and sums in the leaves); ``epsilon``-DP for adding or removing one record
+    (docs/proofs/regression-trees.md, docs/proofs/reach.md).
 
     Examples
     --------

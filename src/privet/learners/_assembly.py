@@ -62,6 +62,17 @@ def without_needless(subtree: Subtree) -> Subtree:
     return Branch(subtree.split, children)
 
 
+def grown(levels: list[list[Split]], labels: list[int]) -> Subtree:
+    """Return the tree of the splits of all levels and the labels of its leaves, from the left."""
+    row: list[Subtree] = [Leaf(label) for label in labels]
+    for splits in reversed(levels):
+        below = iter(row)
+        row = [
+            Branch(split, tuple(next(below) for _ in range(split.n_children))) for split in splits
+        ]
+    return row[0]
+
+
 def n_leaves(subtree: Subtree) -> int:
     """Return the number of leaves."""
     return sum(map(n_leaves, subtree.children)) if isinstance(subtree, Branch) else 1

@@ -30,10 +30,12 @@ def grid_of(schema: Schema) -> int:
     return 32 if numeric <= 12 else 16 if numeric <= 30 else 8 if numeric <= 100 else 4
 
 
-def most_tests(schema: Schema, grid: int, *, quantiles: bool) -> list[int]:
+def most_tests(
+    schema: Schema, grid: int, *, quantiles: bool, levels: int = QUANTILE_LEVELS
+) -> list[int]:
     """Return an upper bound on the number of tests of every feature, by public numbers."""
     return [
-        len(scale_cuts(feature, grid)) + (2**QUANTILE_LEVELS - 1) * quantiles + 1
+        len(scale_cuts(feature, grid)) + (2**levels - 1) * quantiles + 1
         if isinstance(feature, Numeric)
         else feature.size
         for feature in schema.features.values()
@@ -41,7 +43,12 @@ def most_tests(schema: Schema, grid: int, *, quantiles: bool) -> list[int]:
 
 
 def make_view(
-    table: Table, grid: int, quantiles: Amount | None, *, halvings: int = HALVINGS
+    table: Table,
+    grid: int,
+    quantiles: Amount | None,
+    *,
+    halvings: int = HALVINGS,
+    levels: int = QUANTILE_LEVELS,
 ) -> View:
     """Return the grid's cut points, and private quantiles if an amount is given for all of them."""
     schema = table.schema
@@ -52,7 +59,7 @@ def make_view(
             continue
         points = set(scale_cuts(feature, grid, halvings))
         if quantiles is not None:
-            points |= set(table.quantiles(j, 2**QUANTILE_LEVELS, quantiles / n_numeric(schema)))
+            points |= set(table.quantiles(j, 2**levels, quantiles / n_numeric(schema)))
         cuts.append(tuple(sorted(points)))
     return View(schema, tuple(cuts))
 
@@ -88,6 +95,18 @@ def scale_cuts(feature: Numeric, grid: int, halvings: int = HALVINGS) -> tuple[f
         points |= {end * 2.0**-k for k in range(1, halvings + 1) for end in (low, high)}
         points.add(width * least)  # "above zero"
     return feature.nearest(point for point in points if low < point < high)
+
+
+def middle_view(schema: Schema) -> View:
+    """Return the view with one public cut per number, the middle one of a coarse grid of scales.
+
+    None, where the bounds are so close that there is no cut between them.
+    """
+    cuts: list[tuple[float, ...] | None] = []
+    for feature in schema.features.values():
+        points = scale_cuts(feature, 8, 6) if isinstance(feature, Numeric) else None
+        cuts.append(points and points[len(points) // 2 : len(points) // 2 + 1])
+    return View(schema, tuple(cuts))
 
 
 def two_sides(view: View, feature: int) -> NDArray[np.bool_] | Each:

@@ -11,7 +11,7 @@ and the labels of a tree rank better, or a single tree is better, these it is. P
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
@@ -19,27 +19,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.ensemble import Ensemble
-from privet.learners import regression_trees, slopes, whole_trees
+from privet.learners import slopes, whole_trees
 from privet.learners._assembly import leaf_cells, score_tree, without_dead_ends
 from privet.learners._views import QUANTILE_LEVELS, grid_of, make_view, most_tests, n_numeric
-from privet.learners.budgets import less, start_of_classes, start_of_number
-from privet.learners.whole_trees import TreeBlock, affordable, spread_out
+from privet.learners.budgets import (
+    count_in_epsilon,
+    less,
+    rest_in_epsilon,
+    start_of_classes,
+)
+from privet.learners.reaches import (
+    LATER_SHARE,
+    LONGEST,
+    NARROWER,
+    NumberStart,
+    buy_scale,
+    start_with_reach,
+)
+from privet.learners.whole_trees import (
+    AFFORDABLE_DEPTH_3,
+    TreeBlock,
+    affordable,
+    spread_out,
+    work_of_three,
+)
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Schema
-from privet.tables import Cells, Scores, Subtree, Table, View
+from privet.tables import Cells, Scores, Subtree, Table, View, pull_deviation
 from privet.tree import Tree
 
 #: Part of a round's budget for its leaves.
 LEAF_SHARE = Fraction(3, 10)
 LEAF_SHARE_NUMBER = Fraction(4, 10)
-#: Part of the budget for the leaves of a single tree, if probabilities matter.
-PROBABILITY_SHARE = Fraction(1, 5)
+#: Part of the budget for the leaves of a single tree, if probabilities matter: of two classes, and
+#: of more, whose labels would lose more by it.
+PROBABILITY_SHARES = (Fraction(1, 5), Fraction(1, 20))
+#: Before these rounds of a number its reach is bought anew, as residuals shrink.
+SCALED_BEFORE = (1, 3, 7, 15, 31)
+#: Deviations of the noise of a leaf that its records beyond the reach outnumber, on average.
+BEYOND_LEAF = 6
+#: The leaves' sums are cut at this many reaches.
+LEAF_REACHES = 2
+#: With delta, two classes have quantiles by this many halvings, if rows x epsilon of each of
+#: them is at least so large.
+FINE_LEVELS, ENOUGH_FOR_FINE = 6, 400
+#: From rows x epsilon = this on, two classes with delta have rounds by the square root alone.
+MANY_ROUNDS_FROM = 50_000
+#: Several classes have rounds of depth 3 with delta from here on, with so many features above.
+SEVERAL_FROM, SEVERAL_WIDTH = 8_000, 3
 #: With delta, two classes are ranked best by slopes and a tree's labels, if rows x epsilon lies
 #: between the first two; from the third on, rounds start from slopes, for this part of the budget.
 RANKED_BY_SLOPES, STARTED_BY_SLOPES = (200, 5_000), 9_000
 SLOPE_SHARE = Fraction(15, 100)
-#: At pure epsilon one tree is learnt for a number, if rows x epsilon lies between these.
-SINGLE_NUMBER = (2_000, 60_000)
 #: A Newton step is cut here.
 LONGEST_STEP = 2.0
 
@@ -52,6 +83,7 @@ class BoostingPlan:
     grid: int
     rounds: tuple[TreeBlock, ...]
     rate: float
+    levels: int = QUANTILE_LEVELS
 
 
 def learn_classes(
@@ -63,31 +95,39 @@ def learn_classes(
     max_depth: int | None,
     labels_only: bool,
     merge: bool,
-    single: bool | None = None,
+    single: bool = False,
 ) -> Tree | Ensemble:
     """Learn classes for at most an amount: boosted trees, or one tree.
 
-    ``single`` says which; None leaves it to the noisy class counts of the start.
+    ``single`` says that it is one tree. Otherwise the number of rows decides, declared or bought:
+    with a budget that can be spent in either way a count for pure epsilon, so that a single tree
+    has the rest of epsilon; else the noisy class counts of the start.
     """
-    budget = table.ledger.budget
-    share = Fraction(0) if labels_only else PROBABILITY_SHARE
-    one = partial(
-        whole_trees.learn, table, max_depth=max_depth, probability_share=share, merge=merge
-    )
+    budget, classes = table.ledger.budget, len(table.schema.classes or ())
+    share = Fraction(0) if labels_only else PROBABILITY_SHARES[classes > 2]
+    one = partial(whole_trees.learn, max_depth=max_depth, probability_share=share, merge=merge)
     if single:
-        return one(amount=amount, n_rows=n_rows)
-    whole = amount
-    start, amount, counted = start_of_classes(table, amount)
-    rows = n_rows or counted
-    if (
-        single is None
-        and n_rounds is None
-        and single_tree_is_better(
-            rows, budget, whole, classes=len(table.schema.classes or ()), labels_only=labels_only
-        )
-    ):
-        return one(amount=amount, n_rows=rows)
-    part = slopes_pay(rows, budget, whole, classes=len(table.schema.classes or ()))
+        return one(table, amount=amount, n_rows=n_rows)
+    whole, counted = amount, None
+    if budget.either and n_rows is None:
+        counted, amount = count_in_epsilon(table, amount)
+        if tree_in_epsilon_is_better(counted, budget, classes=classes, labels_only=labels_only):
+            rest = rest_in_epsilon(table)
+            return one(rest, amount=rest.ledger.budget.limit, n_rows=None, counted=counted)
+    better = partial(
+        single_tree_is_better,
+        budget=budget,
+        amount=whole,
+        classes=classes,
+        labels_only=labels_only,
+    )
+    if n_rows is not None and n_rounds is None and better(n_rows):
+        return one(table, amount=amount, n_rows=n_rows)
+    start, amount, started = start_of_classes(table, amount)
+    rows = n_rows or counted or started
+    if n_rounds is None and better(rows):
+        return one(table, amount=amount, n_rows=n_rows, counted=rows)
+    part = slopes_pay(rows, budget, whole, classes=classes)
     if part == "all" and n_rounds is None and not labels_only:
         return slopes.learn_labelled(
             table, start, amount=amount, rows=rows, max_depth=max_depth, merge=merge
@@ -101,7 +141,7 @@ def learn_classes(
         start, scores = first.start, first.scores(table, table.root(first.view))
         trees += first.trees()
     plan = make_plan(table.schema, rows, amount, budget, n_rounds, max_depth)
-    view = make_view(table, plan.grid, plan.quantiles)
+    view = make_view(table, plan.grid, plan.quantiles, levels=plan.levels)
     cells = table.root(view)
     for turn, block in enumerate(plan.rounds):
         subtree, leaves = _grow(cells, view, scores, block, turn, LEAF_SHARE, 0.0, merge=merge)
@@ -121,37 +161,48 @@ def learn_number(
     n_rounds: int | None,
     max_depth: int | None,
     merge: bool,
-    single: bool | None = None,
-) -> Tree | Ensemble:
-    """Learn a number for at most an amount: boosted trees, or one tree.
-
-    ``single`` says which; None leaves it to the noisy count of the start.
-    """
+) -> Ensemble:
+    """Learn a number for at most an amount: boosted trees."""
     schema, budget = table.schema, table.ledger.budget
     assert schema.bounds is not None
     low, high = schema.bounds
-    whole = amount
-    (start,), amount, counted = bought = start_of_number(table, amount)
-    rows = n_rows or counted
-    if single is None:
-        single = n_rounds is None and single_tree_is_better_for_numbers(rows, budget, whole)
-    if single:
-        return regression_trees.learn_from(bought, table, max_depth, n_rows, merge=merge)
-    plan = make_plan(schema, rows, amount, budget, n_rounds, max_depth)
+    start = start_with_reach(table, amount, n_rows)
+    plan = make_plan(schema, start.rows, start.amount, budget, n_rounds, max_depth)
+    rounds, scaling = _set_aside_scales(plan.rounds, start)
     view = make_view(table, plan.grid, plan.quantiles)
-    cells, scores = table.root(view), table.start_scores((start,))
-    trees = []
-    for turn, block in enumerate(plan.rounds):
-        reach = max(0.5 * 0.95**turn, 0.2)
+    cells, scores = table.root(view), table.start_scores((start.score,))
+    trees, reach = [], start.reach
+    for turn, block in enumerate(rounds):
+        summing = block.amount * LEAF_SHARE_NUMBER
+        if turn in scaling:
+            noise = pull_deviation(schema, budget, summing)
+            beyond = BEYOND_LEAF * 2**block.depth * noise
+            reach = buy_scale(table, cells, scores, scaling[turn], rows=start.rows, beyond=beyond)
+        if reach is None:
+            near = far = max(0.5 * 0.95**turn, 0.2) / NARROWER
+        else:
+            near, far = reach, min(LONGEST, LEAF_REACHES * reach)
         subtree, leaves = _grow(
-            cells, view, scores, block, turn, LEAF_SHARE_NUMBER, reach, merge=merge
+            cells, view, scores, block, turn, LEAF_SHARE_NUMBER, near, merge=merge
         )
-        found = leaves.noisy_gradients(scores, block.amount * LEAF_SHARE_NUMBER, reach=reach)
+        found = leaves.noisy_gradients(scores, summing, reach=far)
         steps = _newton(found.pull, found.curvature, found.deviation)
-        values = plan.rate * reach * np.clip(steps, -1.0, 1.0)
+        values = plan.rate * far * np.clip(steps, -1.0, 1.0)
         scores.add(leaves, values)
         trees.append(score_tree(subtree, view, values * (high - low)))
-    return Ensemble(schema, (low + start * (high - low),), tuple(trees))
+    return Ensemble(schema, (low + start.score * (high - low),), tuple(trees))
+
+
+def _set_aside_scales(
+    rounds: tuple[TreeBlock, ...], start: NumberStart
+) -> tuple[tuple[TreeBlock, ...], dict[int, Amount]]:
+    """Return what the rounds have left, and what a scale before some of them may cost."""
+    turns = [turn for turn in SCALED_BEFORE if turn < len(rounds)]
+    if start.reach is None or not turns:
+        return rounds, {}
+    each = sum(block.amount for block in rounds) * LATER_SHARE / len(turns)
+    left = tuple(replace(block, amount=block.amount * (1 - LATER_SHARE)) for block in rounds)
+    return left, dict.fromkeys(turns, each)
 
 
 def _grow(
@@ -195,10 +246,11 @@ def single_tree_is_better(
     """
     mass = rows * float(budget.selection_epsilon(amount))
     if budget.accountant == "pure":
-        return mass < (50_000 if labels_only else 5_000)
+        return mass < (50_000 if labels_only else 5_000 if classes == 2 else 10_000)
     if classes == 2 and not labels_only:
         return mass < RANKED_BY_SLOPES[0]
-    return mass < 800 * (classes - 1)
+    # Below this several classes have rounds of four leaves, and the tree labels better.
+    return mass < (800 if classes == 2 else max(SEVERAL_FROM, 800 * (classes - 1)))
 
 
 def slopes_pay(rows: int, budget: Budget, amount: Amount, *, classes: int) -> str:
@@ -212,17 +264,20 @@ def slopes_pay(rows: int, budget: Budget, amount: Amount, *, classes: int) -> st
     return "first" if mass >= STARTED_BY_SLOPES else "none"
 
 
-def single_tree_is_better_for_numbers(rows: int, budget: Budget, amount: Amount) -> bool:
-    """Tell by rows x epsilon whether one tree predicts a number better than boosting.
+def tree_in_epsilon_is_better(
+    rows: int, budget: Budget, *, classes: int, labels_only: bool
+) -> bool:
+    """Tell whether to spend epsilon and delta as pure epsilon, on one tree.
 
-    At pure epsilon, by development numbers on the five sets of benchmarks/results/regression.md
-    at epsilon 1 and 10: boosting was better in one of six cells below 60,000 (california at
-    18,600) and in two of four from 178,000 on. Below 2,000 the tree has one block, no deeper than
-    a round, and was not better in three cells (epsilon 0.1, a run that was not kept). With delta
-    boosting was better on most sets.
+    Which is cheaper in epsilon than in zCDP. For labels it is better than boosting with delta, too,
+    where it is better than boosting without.
     """
-    low, high = SINGLE_NUMBER
-    return budget.accountant == "pure" and low <= rows * float(amount) < high
+    assert budget.epsilon is not None
+    kinds = [budget, Budget(budget.epsilon)] if labels_only else [budget]
+    return any(
+        single_tree_is_better(rows, kind, kind.limit, classes=classes, labels_only=labels_only)
+        for kind in kinds
+    )
 
 
 def make_plan(
@@ -237,29 +292,65 @@ def make_plan(
     pure = budget.accountant == "pure"
     mass = n_rows * float(budget.selection_epsilon(amount))
     numeric, grid, quantiles = n_numeric(schema), grid_of(schema), None
+    labels = 2 if schema.classes is None else len(schema.classes)
+    number = schema.classes is None
+    levels = QUANTILE_LEVELS
     if numeric:
         share = Fraction(1, 10) if pure else Fraction(8, 100)
-        level = budget.selection_epsilon(amount * share / (QUANTILE_LEVELS * numeric))
-        if mass / numeric >= 1000 if pure else n_rows * float(level) >= 250:
+
+        def level(halvings: int) -> float:
+            of_one = budget.selection_epsilon(amount * share / (halvings * numeric))
+            return n_rows * float(of_one)
+
+        if mass / numeric >= 1000 if pure else level(QUANTILE_LEVELS) >= 250:
+            two = not number and labels == 2
+            if two and not pure and level(FINE_LEVELS) >= ENOUGH_FOR_FINE:
+                levels = FINE_LEVELS
             quantiles = amount * share
-            amount = less(amount, quantiles)
-    number = schema.classes is None
+    left = amount if quantiles is None else less(amount, quantiles)
     features = len(schema.names)
     shallow = not pure and not number and mass < 5_000 and features > 12
     depth = min(max_depth or 3, 2 if shallow else 3)
     if n_rounds is None:
-        n_rounds = rounds_of(mass, pure=pure, number=number, shallow=depth < 3)
-    sizes = most_tests(schema, grid, quantiles=quantiles is not None)
-    labels = 2 if schema.classes is None else len(schema.classes)
-    one = affordable(TreeBlock(depth, amount / n_rounds), n_rows, sizes, labels, mass)
+        n_rounds = rounds_of(mass, pure=pure, labels=None if number else labels, shallow=depth < 3)
+    sizes = most_tests(schema, grid, quantiles=quantiles is not None, levels=levels)
+    one = affordable(TreeBlock(depth, left / n_rounds), n_rows, sizes, labels, mass)
     one = TreeBlock(one.depth, one.amount, one.width)
-    return BoostingPlan(quantiles, grid, (one,) * n_rounds, 1.0 if n_rounds <= 8 else 0.7)
+    if depth == 3 and not number:
+        one = rotating(one, n_rows, sizes, labels, mass, pure=pure)
+    rate = 1.0 if n_rounds <= 8 else 0.7
+    return BoostingPlan(quantiles, grid, (one,) * n_rounds, rate, levels)
 
 
-def rounds_of(mass: float, *, pure: bool, number: bool, shallow: bool) -> int:
-    """Return how many rounds are worth their noise."""
+def rotating(
+    block: TreeBlock, rows: int, sizes: list[int], labels: int, mass: float, *, pure: bool
+) -> TreeBlock:
+    """Return a round of depth 3 whose upper levels have few features, others every round.
+
+    For two classes they are half of all, with delta, where rounds are more, a quarter; for more
+    classes three; if a block may cost that much.
+    """
+    width = max(2, math.ceil(len(sizes) / (2 if pure else 4)))
+    if labels > 2:
+        if pure or mass < SEVERAL_FROM:
+            return block
+        width = SEVERAL_WIDTH
+    if block.depth == 3 and block.width is not None:
+        width = min(width, block.width)
+    width = min(width, len(sizes))
+    # As for a whole tree: merging makes most tests cheaper than counted.
+    if work_of_three(width, rows, sizes, labels) > AFFORDABLE_DEPTH_3:
+        return block
+    return TreeBlock(3, block.amount, width)
+
+
+def rounds_of(mass: float, *, pure: bool, labels: int | None, shallow: bool) -> int:
+    """Return how many rounds are worth their noise; ``labels`` is None for a number."""
+    number = labels is None
     least = 1 if number or not pure else 2
     most = (48 if number else 32) if pure else (100 if number else 40)
+    if labels == 2 and not pure and mass >= MANY_ROUNDS_FROM:
+        return round(min(max(0.28 * math.sqrt(mass), 40.0), 200.0))
     if mass == math.inf:
         return most
     ideal = math.sqrt(mass) / (12 if pure else 5)

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from privet.errors import BudgetError
-from privet.privacy.budget import Amount
+from privet.privacy.budget import Amount, Budget
 from privet.tables import Table
 
 #: Part of the budget for counting the rows, if their number is not declared.
@@ -55,6 +55,26 @@ def know_rows(table: Table, amount: Amount, n_rows: int | None) -> tuple[int, Am
         return n_rows, amount
     counting = amount * COUNT_SHARE
     return count_rows(table, counting), less(amount, counting)
+
+
+def count_in_epsilon(table: Table, amount: Amount) -> tuple[int, Amount]:
+    """Buy a noisy number of rows for pure epsilon, with a budget that can be spent in either way.
+
+    Returns it, and what is left of an amount of zCDP.
+    """
+    budget = table.ledger.budget
+    assert budget.epsilon is not None
+    # No more than the same part of rho, which is less where epsilon is very large.
+    in_rho = Fraction(math.sqrt(2 * COUNT_SHARE * budget.limit))
+    counting = table.session(Budget(min(budget.epsilon * COUNT_SHARE, in_rho)))
+    rows = count_rows(counting, counting.ledger.budget.limit)
+    return rows, less(amount, counting.ledger.total.rho)
+
+
+def rest_in_epsilon(table: Table) -> Table:
+    """Return a table with all that is left of an (epsilon, delta) budget in pure epsilon."""
+    assert table.ledger.budget.epsilon is not None
+    return table.session(Budget(less(table.ledger.budget.epsilon, table.ledger.total.epsilon)))
 
 
 def set_aside_quantiles(amount: Amount, mass: float, numeric: int) -> tuple[Amount | None, Amount]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.criteria import Gini
-from privet.learners._assembly import assemble, without_dead_ends, without_needless
+from privet.learners._assembly import assemble, grown, without_dead_ends, without_needless
 from privet.learners._views import FEW_CODES, even_cuts, grid_of, n_numeric, scale_cuts, two_sides
 from privet.learners.budgets import (
     COUNT_SHARE,
@@ -35,13 +35,10 @@ from privet.privacy.budget import Amount
 from privet.schema import Numeric, Schema
 from privet.tables import (
     Binary,
-    Branch,
     Cells,
-    Leaf,
     Multiway,
     Ordered,
     Split,
-    Subtree,
     Table,
     View,
 )
@@ -100,7 +97,7 @@ def learn(table: Table, *, amount: Amount, n_rows: int | None, options: PrivaTre
         splits = _choose(leaves, candidates, view, plan, options)
         levels.append(splits)
         leaves = leaves.split(splits)
-    subtree = _grown(levels, leaves.choose_labels(plan.leaf))
+    subtree = grown(levels, leaves.choose_labels(plan.leaf))
     closed = without_dead_ends(subtree, tuple(frozenset(range(size)) for size in view.sizes))
     return assemble(without_needless(closed), cells, view, None, table.ledger.budget)
 
@@ -279,14 +276,3 @@ def _impurity(counts: NDArray[np.int64]) -> NDArray[np.float64]:
         size = side.sum(axis=2)
         impurity += size - (side**2).sum(axis=2) / np.maximum(size, 1.0)
     return np.asarray(impurity / np.maximum(total.sum(axis=2), 1.0))
-
-
-def _grown(levels: list[list[Split]], labels: list[int]) -> Subtree:
-    """Return the tree of the splits of all levels and the labels of its leaves, from the left."""
-    row: list[Subtree] = [Leaf(label) for label in labels]
-    for splits in reversed(levels):
-        below = iter(row)
-        row = [
-            Branch(split, tuple(next(below) for _ in range(split.n_children))) for split in splits
-        ]
-    return row[0]

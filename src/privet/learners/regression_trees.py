@@ -29,18 +29,29 @@ from privet.learners._growth import (
     trees_of,
 )
 from privet.learners._views import grid_of, make_view, most_tests, n_numeric, two_sides
-from privet.learners.budgets import Start, know_rows, set_aside_quantiles, start_of_number
+from privet.learners.budgets import know_rows, set_aside_quantiles
+from privet.learners.reaches import (
+    LATER_SHARE,
+    LONGEST,
+    NARROWER,
+    buy_scale,
+    start_with_reach,
+)
 from privet.learners.whole_trees import TreeBlock, affordable, block_depths, spread_out
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables import Binary, Branch, Cells, Split, Subtree, Table, View
+from privet.tables import Binary, Branch, Cells, Split, Subtree, Table, View, pull_deviation
 from privet.tree import Tree
 
 CRITERIA = ("linear", "sad", "sse")
 #: Share of a block's budget for the means of its leaves, and of a greedy tree's for its leaves.
 MEAN_SHARE, GREEDY_LEAF_SHARE = Fraction(4, 10), Fraction(1, 2)
-#: Residuals are cut at this part of the target's width, block by block.
+#: Where no reach is bought, a third of these parts of the target's width is, block by block.
 REACHES = (0.5, 0.35, 0.25)
+#: Deviations of the noise of a leaf that its records beyond the reach outnumber, on average.
+BEYOND_LEAF = 2
+#: The leaves' sums are cut at this many reaches.
+LEAF_REACHES = 4
 #: Rows x epsilon from which a third block pays, and that the levels of a greedy tree need.
 THREE_BLOCKS_FROM, LEVEL_FROM = 15_000.0, 60.0
 #: Steps of the grid on which absolute errors are measured.
@@ -68,32 +79,42 @@ def learn(
 ) -> Tree:
     """Learn a tree for at most an amount of the table's budget."""
     if criterion == "linear":
-        start = start_of_number(table, amount)
-        return learn_from(start, table, max_depth, n_rows, merge=merge)
+        return _learn_in_blocks(table, amount, max_depth, n_rows, merge=merge)
     losses = make_criterion(criterion, steps=TARGET_STEPS)
     return _learn_greedily(table, amount, max_depth, n_rows, losses)
 
 
-def learn_from(
-    bought: Start,
+def _learn_in_blocks(
     table: Table,
+    amount: Amount,
     max_depth: int | None,
     n_rows: int | None,
     *,
     merge: bool,
 ) -> Tree:
-    """Learn a tree by linear errors, given a start that was bought and what it has left."""
-    (start,), amount, counted = bought
-    rows = n_rows or counted
-    seen = _choose_view(table, rows, amount)
+    start = start_with_reach(table, amount, n_rows)
+    rows, budget = start.rows, table.ledger.budget
+    seen = _choose_view(table, rows, start.amount)
     depths = block_depths(seen.mass, max_depth, three_from=THREE_BLOCKS_FROM)
-    cells, scores = table.root(seen.view), table.start_scores((start,))
-    regions, values = [everything(seen.view)], np.full((1, 1), start)
+    left, scaling = seen.amount, None
+    if start.reach is not None and len(depths) > 1:
+        scaling = seen.amount * LATER_SHARE / (len(depths) - 1)
+        left = seen.amount * (1 - LATER_SHARE)
+    root, scores = table.root(seen.view), table.start_scores((start.score,))
+    cells, reach = root, start.reach
+    regions, values = [everything(seen.view)], np.full((1, 1), start.score)
     levels: list[list[Split | None]] = []
-    for turn, (depth, reach) in enumerate(zip(depths, REACHES, strict=False)):
-        block = affordable(
-            TreeBlock(depth, seen.amount / len(depths)), rows, seen.sizes, 2, seen.mass
-        )
+    for turn, depth in enumerate(depths):
+        block = affordable(TreeBlock(depth, left / len(depths)), rows, seen.sizes, 2, seen.mass)
+        summing = block.amount * MEAN_SHARE
+        if turn and scaling is not None:
+            noise = pull_deviation(table.schema, budget, summing)
+            beyond = BEYOND_LEAF * len(cells) * 2**block.depth * noise
+            reach = buy_scale(table, root, scores, scaling, rows=rows, beyond=beyond)
+        if reach is None:
+            near = far = REACHES[turn] / NARROWER
+        else:
+            near, far = reach, min(LONGEST, LEAF_REACHES * reach)
         upper = None
         if block.width is not None:
             upper = [tuple(spread_out(len(seen.sizes), block.width, turn))] * len(cells)
@@ -103,7 +124,7 @@ def learn_from(
             upper=upper,
             merge=merge,
             scores=scores,
-            reach=reach,
+            reach=near,
         )
         level: list[Subtree] = [
             without_dead_ends(subtree, tuple(map(frozenset, region)))
@@ -123,10 +144,10 @@ def learn_from(
                 for item in level
                 for child in (item.children if isinstance(item, Branch) else (item,))
             ]
-        found = cells.noisy_gradients(scores, block.amount * MEAN_SHARE, reach=reach)
+        found = cells.noisy_gradients(scores, summing, reach=far)
         below = np.maximum(found.curvature, 0.0) + found.deviation
         steps = np.divide(found.pull, below, out=np.zeros_like(below), where=below > 0)
-        moved = np.clip(values + reach * np.clip(steps, -1.0, 1.0), 0.0, 1.0)
+        moved = np.clip(values + far * np.clip(steps, -1.0, 1.0), 0.0, 1.0)
         scores.add(cells, moved - values)
         values = moved
     return _tree(table.schema, Growth(levels, cells), seen.view, values)

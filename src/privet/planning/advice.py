@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 from privet.criteria import MAX_ROWS
@@ -26,7 +25,7 @@ from privet.planning.protocols import (
     Protocol,
     protocols,
 )
-from privet.planning.selection import exponential_error, exponential_loss
+from privet.planning.selection import exponential_error, exponential_loss, label_loss
 from privet.privacy import Budget, WholeTree
 from privet.schema import Categorical, Numeric, Schema
 
@@ -101,17 +100,25 @@ class Flagship:
     depth : int
         Most tests on a path.
     blocks : tuple of (int, float)
-        Depth and epsilon of each block of trees that are drawn whole.
+        Depth and epsilon of each block of trees that are drawn whole; none where rows x epsilon
+        pays for labels of public tests only.
     quantiles : float or None
         Epsilon for private quantiles, if they are worth it.
+    leaves : float or None
+        Epsilon for class counts in the leaves, if they are worth it.
+    labels : float or None
+        Epsilon for the labels of public tests, if there are no blocks.
     shortfall : float
         Bound on the rows by which the first block classifies fewer correctly than the best tree of
-        its depth, expected: ``(ln(1 / prior) + 1) / epsilon``, and no more than there are.
+        its depth, expected: ``(ln(1 / prior) + 1) / epsilon``; of public tests, by which their
+        labels do, :func:`label_loss` in every leaf. No more than there are.
     """
 
     depth: int
     blocks: tuple[tuple[int, float], ...]
     quantiles: float | None
+    leaves: float | None
+    labels: float | None
     shortfall: float
 
 
@@ -455,7 +462,19 @@ def _flagship(rows: int, epsilon: float, schema: Schema, bins: int) -> Flagship 
     if epsilon < SMALLEST_EPSILON:
         return None
     budget = Budget(epsilon)
-    plan = whole_trees.make_plan(schema, rows, budget.limit, None, Fraction(0), budget)
+    plan = whole_trees.make_plan(schema, rows, budget.limit, None, None, budget)
+    classes = len(schema.classes or ())
+    leaves = None if plan.leaves is None else float(plan.leaves)
+    if plan.labels is not None:
+        lost = plan.public_leaves * label_loss(classes, float(plan.labels))
+        return Flagship(
+            depth=len(plan.public),
+            blocks=(),
+            quantiles=None,
+            leaves=leaves,
+            labels=float(plan.labels),
+            shortfall=min(lost, float(rows)),
+        )
     first = plan.blocks[0]
     amount = first.amount * (1 - whole_trees.CHOICE_SHARE if first.bought else 1)
     tests = max(
@@ -463,12 +482,12 @@ def _flagship(rows: int, epsilon: float, schema: Schema, bins: int) -> Flagship 
         for feature in schema.features.values()
     )
     inner = 2**first.depth - 1
-    cost = inner * math.log(2 * len(schema.names) * tests) + (inner + 1) * math.log(
-        len(schema.classes or ())
-    )
+    cost = inner * math.log(2 * len(schema.names) * tests) + (inner + 1) * math.log(classes)
     return Flagship(
         depth=sum(block.depth for block in plan.blocks),
         blocks=tuple((block.depth, float(block.amount)) for block in plan.blocks),
         quantiles=None if plan.quantiles is None else float(plan.quantiles),
+        leaves=leaves,
+        labels=None,
         shortfall=min((cost + 1) / WholeTree(amount).rate, float(rows)),
     )

@@ -96,6 +96,10 @@ class Budget:
         With ``epsilon``: an approximate budget, accounted for in zCDP.
     rho : float or Fraction, optional
         A zCDP budget.
+    either : bool, default=False
+        With ``epsilon`` and ``delta``: whether it covers what adds up to ``epsilon`` in the pure
+        accountant as well, so that the answers may decide in which of the two it is spent
+        (docs/proofs/ledger.md). Shares of it are still amounts of zCDP.
 
     Examples
     --------
@@ -108,8 +112,11 @@ class Budget:
     epsilon: Amount | None = None
     delta: float | None = None
     rho: Amount | None = None
+    either: bool = False
 
     def __post_init__(self) -> None:
+        if self.either and self.delta is None:
+            raise BudgetError("only a budget with epsilon and delta can be spent in either way")
         if (self.epsilon is None) == (self.rho is None):
             raise BudgetError("give epsilon, or epsilon and delta, or rho")
         if self.epsilon is not None:
@@ -148,6 +155,22 @@ class Budget:
         """Return the part of a cost that this budget counts."""
         return cost.epsilon if self.accountant == "pure" else cost.rho
 
+    def covers(self, cost: Cost) -> bool:
+        """Tell whether a cost is within the budget."""
+        if self.amount(cost) <= self.limit:
+            return True
+        return self.either and self.epsilon is not None and cost.epsilon <= self.epsilon
+
+    @property
+    def worst(self) -> Cost:
+        """The most that may be spent within it, in both accountants."""
+        if self.accountant == "pure":
+            return Cost.pure(self.limit)
+        if not self.either:
+            return Cost.zcdp(self.limit)
+        assert self.epsilon is not None
+        return Cost.zcdp(max(self.limit, Cost.pure(self.epsilon).rho))
+
     def selection_epsilon(self, amount: Amount) -> Amount:
         """Return the epsilon of an exponential mechanism that costs ``amount`` of this budget.
 
@@ -173,9 +196,10 @@ class Budget:
         if self.delta is None:
             return math.inf if cost.rho else 0.0
         assert self.epsilon is not None
-        found = zcdp_epsilon(float(cost.rho), self.delta)
+        found = zcdp_epsilon(as_float(cost.rho), self.delta)
         # The search may end slightly too high for a smaller rho: within the limit, epsilon holds.
-        return min(found, float(self.epsilon)) if cost.rho <= self.limit else found
+        found = min(found, float(self.epsilon)) if cost.rho <= self.limit else found
+        return min(found, as_float(cost.epsilon)) if self.either else found
 
     def __str__(self) -> str:
         if self.rho is not None:

@@ -34,6 +34,7 @@ class QuestionKind(StrEnum):
     FEATURES = "features"
     WHOLE_TREE = "whole-tree"
     GRADIENTS = "gradients"
+    SCALE = "scale"
     SUMS = "sums"
     SLOPES = "slopes"
     CALIBRATION = "calibration"
@@ -65,7 +66,7 @@ class Question:
     criterion : str, optional
         What splits are judged by.
     feature : str, optional
-        The feature whose quantiles were asked.
+        The feature, or the target, whose quantiles were asked.
     depth : int, optional
         The depth of a whole tree.
     count : int, optional

@@ -132,20 +132,17 @@ class Ledger:
         BudgetExceeded
             If less is left than the budget may cost here. Nothing is written down.
         """
-        needed = budget.limit
-        if budget.accountant != self.budget.accountant:
-            if self.budget.accountant == "pure":
-                raise BudgetError(
-                    f"this table has a pure budget ({self.budget}): ask for an epsilon without "
-                    "delta, or make the table with a Budget that has a delta or a rho"
-                )
-            needed = Cost.pure(budget.limit).rho
-        if not needed <= self.left or self._closed:
+        if budget.accountant != "pure" and self.budget.accountant == "pure":
+            raise BudgetError(
+                f"this table has a pure budget ({self.budget}): ask for an epsilon without "
+                "delta, or make the table with a Budget that has a delta or a rho"
+            )
+        if not self.affords(budget):
             left = readable(Fraction(0) if self._closed else self.left, self.budget)
+            needed = readable(self.budget.amount(budget.worst), self.budget)
             raise BudgetExceeded(
-                f"this may cost {readable(needed, self.budget)}, and the table's budget "
-                f"({self.budget}) has less left: {left}. Nothing was computed and nothing was "
-                "spent",
+                f"this may cost {needed}, and the table's budget ({self.budget}) has less left: "
+                f"{left}. Nothing was computed and nothing was spent",
                 left=left,
             )
         found = Ledger(budget)
@@ -153,6 +150,18 @@ class Ledger:
         found._lock = self._lock
         found._chain = (found, *self._chain)
         return found
+
+    def affords(self, budget: Budget) -> bool:
+        """Tell whether what is left pays for all that may be spent within another budget.
+
+        Here and in the ledgers above, which count it in their own accountant.
+        """
+        first, *above = self._chain
+        return (
+            not any(ledger._closed for ledger in self._chain)
+            and first.budget.covers(first.total + budget.worst)
+            and all(book.budget.amount(budget.worst) <= book.left for book in above)
+        )
 
     @property
     def root(self) -> LedgerCells:
@@ -173,7 +182,7 @@ class Ledger:
     def left(self) -> Amount:
         """What is left of the budget, in its accountant's amounts."""
         limit = self.budget.limit
-        return limit if limit == math.inf else limit - self.budget.amount(self.total)
+        return limit if limit == math.inf else max(_ZERO, limit - self.budget.amount(self.total))
 
     def close(self) -> None:
         """End the books: every further charge is refused, whatever is left of the budget."""
@@ -242,7 +251,7 @@ class Ledger:
                     _new_total(ledger._root.cost[0], changed_epsilon),
                     _new_total(ledger._root.cost[1], changed_rho),
                 )
-                if not ledger.budget.amount(total) <= ledger.budget.limit:
+                if not ledger.budget.covers(total):
                     left = readable(ledger.left, ledger.budget)
                     raise BudgetExceeded(
                         f"the question {question_words(question)!r} would bring the total above "

@@ -295,7 +295,7 @@ class LedgerStore:
         with self._writing() as (connection, opening):
             self._check_table(opening, columns, table)
             total = opening.budget
-            asked = total.amount(_worst_cost(budget))
+            asked = total.amount(budget.worst)
             draws = list(_draws(connection, opening, with_entries=False))
             if len(draws) >= _MAX_DRAWS:
                 raise LedgerFileError(
@@ -760,13 +760,6 @@ def _sync(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _worst_cost(budget: Budget) -> Cost:
-    """Return the most that a fit with this budget can cost, in both accountants."""
-    if budget.accountant == "pure":
-        return Cost.pure(budget.limit)
-    return Cost.zcdp(budget.limit)
 
 
 def _refusal(budget: Budget, asked: Amount, total: Budget, left: Amount, path: Path) -> str:

@@ -19,6 +19,7 @@ _QUESTIONS = {
     QuestionKind.FEATURES: "which {0.count} features",
     QuestionKind.WHOLE_TREE: "which tree of depth {0.depth}, with its labels",
     QuestionKind.GRADIENTS: "how the records pull at their scores",
+    QuestionKind.SCALE: "how far the records are from their scores",
     QuestionKind.SUMS: "sums of public functions of the records",
     QuestionKind.SLOPES: "how the records pull at slopes",
     QuestionKind.CALIBRATION: "how well the scores are scaled",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privet.errors import BudgetError, PrivetError
-from privet.model import Model, PrivacyCard
+from privet.model import EITHER, Model, PrivacyCard
 from privet.privacy import (
     EXPONENTIAL_KINDS,
     Budget,
@@ -160,6 +160,8 @@ def _of_card(card: PrivacyCard, learner: str | None, *, same_plan: bool) -> Prom
             raise NoGuarantee("no guarantee can be given: the model's epsilon is infinite")
         rho = spent if same_plan else _rho_of_every_plan(card, learner, epsilon, spent)
         return Promise(epsilon, 0.0, min(rho * _UP, epsilon * epsilon / 2))
+    if math.isfinite(epsilon) and card.accountant == EITHER:
+        return Promise(epsilon, card.delta)  # other answers spend other amounts of rho
     if math.isfinite(epsilon) and card.delta:
         limit = float(Budget(epsilon, delta=card.delta).limit)
         return Promise(epsilon, card.delta, limit * _UP)
@@ -194,9 +196,9 @@ def _rho_of_every_plan(
 def _rho_of_drawn_trees(card: PrivacyCard, epsilon: float) -> float | None:
     """Return the rho of all plans that begin with a count of rows; None if it is not known.
 
-    The shares of the noise are fixed: a count of all rows, and class counts of the leaves. The rest
-    goes to exponential mechanisms, however the plan divides it, and squares add up to less than
-    the square of the sum.
+    A count of all rows has a fixed share; class counts of the leaves have another one, or, where
+    the plan decides, may be left out. The rest goes to exponential mechanisms, however the plan
+    divides it, and squares add up to less than the square of the sum.
     """
     noise: dict[Question, float] = {}
     for entry in card.entries:
@@ -208,10 +210,13 @@ def _rho_of_drawn_trees(card: PrivacyCard, epsilon: float) -> float | None:
             return None
         if noise.setdefault(entry.question, entry.epsilon) != entry.epsilon:
             return None
-    if Question(QuestionKind.ROW_COUNT) not in noise:
+    count = noise.pop(Question(QuestionKind.ROW_COUNT), None)
+    if count is None:
         return None
-    rest = max(epsilon - sum(noise.values()), 0.0)
-    return sum(share * share for share in noise.values()) / 2 + rest * rest / 8
+    left, leaves = max(epsilon - count, 0.0), sum(noise.values())
+    drawn = max(left - leaves, 0.0)
+    plans = (left * left / 8, leaves * leaves / 2 + drawn * drawn / 8)  # without them, with them
+    return count * count / 2 + max(plans)
 
 
 def _is_count_of_all(entry: Entry) -> bool:

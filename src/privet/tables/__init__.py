@@ -8,7 +8,7 @@ from privet.tables.private import (
     PrivateTable,
     encode,
 )
-from privet.tables.scores import Gradients, Scores, pull_deviation
+from privet.tables.scores import SCALES, Gradients, Scores, pull_deviation
 from privet.tables.slopes import Sums
 from privet.tables.splits import (
     Binary,
@@ -29,6 +29,7 @@ from privet.tables.whole_trees import check_sizes
 __all__ = [
     "NO_NOISE",
     "QUESTIONS",
+    "SCALES",
     "STEP",
     "Axis",
     "Basis",

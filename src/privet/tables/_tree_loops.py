@@ -10,51 +10,59 @@ Features are in such an order that those of the upper levels come first, and wit
 and tests: ``n_upper`` features, the first ``code_first[n_upper]`` codes.
 
 ``exp(-unit * k)`` is the product of two entries of a table: ``coarse[k // 1024]`` and
-``fine[k % 1024]``. ``coarse`` ends with zero: what is below the smallest double is nothing in a sum
-of doubles whose largest term is about one. Logarithms are relative to a factor that all
-trees on a region share, ``exp(unit * sum of weights)`` with two classes and one with more.
+``fine[k % 1024]``. ``coarse`` ends with zero: what is further below is nothing in a sum whose
+largest term is about one. Logarithms are relative to a factor that all trees on a region share,
+``exp(unit * sum of weights)`` with two classes and one with more.
+
+Loops whose names end in ``_signed`` are those of two classes: their arrays have no last axis.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit, uint64
+from numpy.typing import NDArray
 
 from privet.engines._tree_loops import add_pairs
 
 LOG_2 = math.log(2)
 
+_OPTIONS = {"nogil": True, "cache": True, "boundscheck": False, "error_model": "numpy"}
+_compiled = njit(**_OPTIONS)
+#: Loops that are never called from outside are compiled with their callers only.
+_inlined = njit(inline="always", **_OPTIONS)
+#: Sums and products in any order: the error bounds hold for every order.
+_vectorised = njit(fastmath={"reassoc", "nsz", "contract"}, **_OPTIONS)
 
-@njit(nogil=True, cache=True, boundscheck=False)
+
+@_inlined
 def _decay(coarse, fine, k):
     return coarse[uint64(k) >> uint64(10)] * fine[uint64(k) & uint64(1023)]
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
-def log_depth_1(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit):
+def log_depth_1(d: NDArray[Any], total: NDArray[Any], *common: Any) -> float:
     """Return the log weight of all trees of depth <= 1 on a region.
 
     Parameters
     ----------
     d, total
         Sums by test and channel, and by channel.
-    priors : array
-        The prior of every test (times the prior of not being a leaf).
-    stop : float
-        The prior of a leaf, tests that divide nothing included.
-    looks, look_first, look_last : arrays
-        The prior and the range of tests (categories) of every lookup.
+    *common
+        In the order of the loops: the prior of every test (times the prior of not being a leaf);
+        the prior of a leaf, tests that divide nothing included; the prior and the range of tests
+        (categories) of every lookup; the tables of exponentials and their unit.
     """
     if d.shape[1] == 1:
-        return _log_signed(
-            d, total[0], priors, stop, looks, look_first, look_last, coarse, fine, unit
-        )
-    return _log_counts(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit)
+        out = np.empty(1)
+        log_regions_signed(d[None, :, 0], total, *common, out)
+        return float(out[0])
+    return float(_log_counts(d, total, *common))
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_inlined
 def _with_lookups(base, weight, looks, look_logs):
     """Return ``log(exp(base) weight + sum of exp(look_logs))``, whatever their sizes.
 
@@ -71,18 +79,18 @@ def _with_lookups(base, weight, looks, look_logs):
     return top + np.log(total)
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_inlined
 def _log_signed(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit):
     # A leaf weighs cosh(unit total), and a test p/2 (cosh(unit total) + cosh(unit (2d - total))).
     end = (len(coarse) - 1) * 1024
     top = abs(total)
     for t in range(len(priors)):
-        top = max(top, abs(2 * d[t, 0] - total))
+        top = max(top, abs(2 * d[t] - total))
     weight = 0.0
     rest = 0.0
     for t in range(len(priors)):
         rest += priors[t]
-        x = abs(2 * d[t, 0] - total)
+        x = abs(2 * d[t] - total)
         gap = top - x
         if gap < end:
             value = _decay(coarse, fine, gap)
@@ -104,7 +112,7 @@ def _log_signed(d, total, priors, stop, looks, look_first, look_last, coarse, fi
         product = looks[j]
         halvings = 0  # powers of two that were taken out of the product, exactly
         for t in range(look_first[j], look_last[j]):
-            x = abs(d[t, 0])
+            x = abs(d[t])
             reach += x
             product *= 0.5 * (1.0 + _decay(coarse, fine, min(2 * x, end)))
             if product < 1e-200:
@@ -114,7 +122,7 @@ def _log_signed(d, total, priors, stop, looks, look_first, look_last, coarse, fi
     return _with_lookups(unit * top, weight, looks, look_logs)
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def _log_counts(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit):
     # A leaf weighs the mean over classes k of exp(unit n_k).
     end = (len(coarse) - 1) * 1024
@@ -169,7 +177,7 @@ def _log_counts(d, total, priors, stop, looks, look_first, look_last, coarse, fi
     return _with_lookups(unit * top, weight, looks, look_logs)
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def sums_by_test(row, code_first, test_first, numeric, d):
     """Turn sums by code into sums by test."""
     for h in range(len(numeric)):
@@ -185,50 +193,53 @@ def sums_by_test(row, code_first, test_first, numeric, d):
                     d[t + c - start, k] = row[c, k]
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def pair_tests(hist, n_upper, code_first, test_first, numeric, pairs):
     """Turn pair sums by code into ``pairs[c, t]``: sums over records that pass both tests."""
-    running = np.zeros(hist.shape[1:], dtype=hist.dtype)
+    running = np.zeros_like(hist[0])
     for g in range(n_upper):
-        start, stop = code_first[g], code_first[g + 1]
-        if numeric[g]:
-            running[:] = 0
-            for c in range(stop - 1, start, -1):
-                running += hist[c]
-                sums_by_test(
-                    running, code_first, test_first, numeric, pairs[test_first[g] + c - start - 1]
-                )
-        else:
-            for c in range(start, stop):
-                sums_by_test(
-                    hist[c], code_first, test_first, numeric, pairs[test_first[g] + c - start]
-                )
+        start, last = code_first[g], code_first[g + 1] - 1
+        for c in range(last, start - 1 + numeric[g], -1):
+            more = numeric[g] and c < last
+            for h in range(running.shape[0]):
+                for k in range(running.shape[1]):
+                    running[h, k] = hist[c, h, k] + (running[h, k] if more else 0)
+            line = pairs[test_first[g] + c - start - numeric[g]]
+            sums_by_test(running, code_first, test_first, numeric, line)
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def log_children(
     pairs, singles, total, priors, stop, looks, look_first, look_last, coarse, fine, unit, out
 ):
     """Write ``log Z1`` of the records that fail and that pass every upper test of a region."""
+    failing = np.empty_like(singles)
+    outside = np.empty_like(total)
     for c in range(len(pairs)):
-        out[c, 0] = log_depth_1(
-            singles - pairs[c],
-            total - singles[c],
-            priors,
-            stop,
-            looks,
-            look_first,
-            look_last,
-            coarse,
-            fine,
-            unit,
+        for k in range(len(total)):
+            outside[k] = total[k] - singles[c, k]
+            for t in range(len(priors)):
+                failing[t, k] = singles[t, k] - pairs[c, t, k]
+        out[c, 0] = _log_counts(
+            failing, outside, priors, stop, looks, look_first, look_last, coarse, fine, unit
         )
-        out[c, 1] = log_depth_1(
+        out[c, 1] = _log_counts(
             pairs[c], singles[c], priors, stop, looks, look_first, look_last, coarse, fine, unit
         )
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
+def log_regions_signed(
+    sums, totals, priors, stop, looks, look_first, look_last, coarse, fine, unit, out
+):
+    """Write ``log Z1`` of regions whose sums by test are the lines of ``sums``."""
+    for r in range(len(sums)):
+        out[r] = _log_signed(
+            sums[r], totals[r], priors, stop, looks, look_first, look_last, coarse, fine, unit
+        )
+
+
+@_compiled
 def log_grandchildren(
     f,
     places,
@@ -264,64 +275,262 @@ def log_grandchildren(
     ``triples``, if not empty, has the sums of each code of f, by places from f's own on, and takes
     the place of the rows.
     """
-    n_tests = len(priors)
-    shape = (n_tests, singles.shape[1])
-    hist = np.zeros((code_first[n_upper], code_first[-1], singles.shape[1]), dtype=singles.dtype)
-    running = np.zeros((code_first[-1], singles.shape[1]), dtype=singles.dtype)
-    both = np.zeros(shape, dtype=singles.dtype)
-    one = np.zeros(shape, dtype=singles.dtype)
-    other = np.zeros(shape, dtype=singles.dtype)
-    none = np.zeros(shape, dtype=singles.dtype)
+    n_tests, classes = singles.shape
+    hist = np.zeros((code_first[n_upper], code_first[-1], classes), dtype=singles.dtype)
+    running = np.zeros((code_first[-1], classes), dtype=singles.dtype)
+    regions = np.zeros((4, n_tests, classes), dtype=singles.dtype)
+    totals = np.zeros((4, classes), dtype=singles.dtype)
+    z = np.zeros(4)
     size = code_first[f + 1] - code_first[f]
     for code in range(size - 1, -1, -1):
-        if numeric[f]:
-            c = test_first[f] + code - 1
-        else:
-            c = test_first[f] + code
-            hist[:] = 0
-        if len(triples):
-            hist[code_first[f] :] += triples[code]
-        else:
-            mine = rows[row_first[code] : row_first[code + 1]]
-            add_pairs(places, channels, weights, mine, f, n_upper, 0, hist)
+        _add_code(f, code, places, channels, weights, rows, row_first, triples, n_upper,
+                  code_first, numeric, hist)  # fmt: skip
+        c = test_first[f] + code - numeric[f]
         if numeric[f] and code == 0:
             break
         for g in range(f, n_upper):
-            running[:] = 0
-            for k in range(code_first[g + 1] - code_first[g] - 1, -1, -1):
-                if numeric[g]:
-                    if k == 0:
-                        break
-                    running += hist[code_first[g] + k]
-                    d = test_first[g] + k - 1
-                else:
-                    running[:] = hist[code_first[g] + k]
-                    d = test_first[g] + k
+            last = code_first[g + 1] - code_first[g] - 1
+            for k in range(last, numeric[g] - 1, -1):
+                line = hist[code_first[g] + k]
+                more = numeric[g] and k < last
+                for place in range(len(line)):
+                    for j in range(classes):
+                        running[place, j] = line[place, j] + (running[place, j] if more else 0)
+                d = test_first[g] + k - numeric[g]
                 if g == f and d < c:
                     continue
-                sums_by_test(running, code_first, test_first, numeric, both)
+                sums_by_test(running, code_first, test_first, numeric, regions[0])
                 for t in range(n_tests):
-                    for j in range(singles.shape[1]):
-                        one[t, j] = pairs[c, t, j] - both[t, j]
-                        other[t, j] = pairs[d, t, j] - both[t, j]
-                        none[t, j] = singles[t, j] - pairs[c, t, j] - other[t, j]
-                in_both = pairs[c, d]
-                in_one = singles[c] - in_both
-                in_other = singles[d] - in_both
-                in_none = total - singles[c] - in_other
-                z_both = log_depth_1(
-                    both, in_both, priors, stop, looks, look_first, look_last, coarse, fine, unit
-                )
-                z_one = log_depth_1(
-                    one, in_one, priors, stop, looks, look_first, look_last, coarse, fine, unit
-                )
-                z_other = log_depth_1(
-                    other, in_other, priors, stop, looks, look_first, look_last, coarse, fine, unit
-                )
-                z_none = log_depth_1(
-                    none, in_none, priors, stop, looks, look_first, look_last, coarse, fine, unit
-                )
-                out[c, 1, d] = z_both + z_one
-                out[c, 0, d] = z_other + z_none
-                out[d, 1, c] = z_both + z_other
-                out[d, 0, c] = z_one + z_none
+                    for j in range(classes):
+                        both = regions[0, t, j]
+                        regions[1, t, j] = pairs[c, t, j] - both
+                        regions[2, t, j] = pairs[d, t, j] - both
+                        regions[3, t, j] = singles[t, j] - pairs[c, t, j] - pairs[d, t, j] + both
+                for j in range(classes):
+                    both = pairs[c, d, j]
+                    totals[0, j] = both
+                    totals[1, j] = singles[c, j] - both
+                    totals[2, j] = singles[d, j] - both
+                    totals[3, j] = total[j] - singles[c, j] - singles[d, j] + both
+                for r in range(4):
+                    z[r] = _log_counts(regions[r], totals[r], priors, stop, looks, look_first,
+                                       look_last, coarse, fine, unit)  # fmt: skip
+                _write_pair(z, c, d, out)
+
+
+@_inlined
+def _add_code(
+    f, code, places, channels, weights, rows, row_first, triples, n_upper, code_first, numeric, hist
+):
+    """Add the records of one code of f; of a category, they alone are kept."""
+    # Plain loops: whole arrays at once take many seconds to compile.
+    start = code_first[f]
+    for g in range(start, len(hist)):
+        for h in range(hist.shape[1]):
+            for k in range(hist.shape[2]):
+                if not numeric[f]:
+                    hist[g, h, k] = 0
+                if len(triples):
+                    hist[g, h, k] += triples[code, g - start, h, k]
+    if not len(triples):
+        mine = rows[row_first[code] : row_first[code + 1]]
+        add_pairs(places, channels, weights, mine, f, n_upper, 0, hist)
+
+
+@_inlined
+def _write_pair(z, c, d, out):
+    out[c, 1, d] = z[0] + z[1]
+    out[c, 0, d] = z[2] + z[3]
+    out[d, 1, c] = z[0] + z[2]
+    out[d, 0, c] = z[1] + z[3]
+
+
+@_inlined
+def _grow(rise, fine, shift, k):
+    """Return ``exp(unit * k)``, k of either sign; ``rise`` is 1 in its middle."""
+    return rise[(k >> shift) + len(rise) // 2] * fine[k & (len(fine) - 1)]
+
+
+@_compiled
+def powers_signed(pairs, singles, total, rise, fine, shift, most, power, inverse, fits):
+    """Write ``exp(unit (2 pairs - singles))`` of every upper test and its inverse.
+
+    ``fits[c]`` says whether every exponent of test c's two sides is at most ``most``, in units;
+    only then its lines are written.
+    """
+    for c in range(len(pairs)):
+        inside, outside = singles[c], total - singles[c]
+        largest = max(abs(inside), abs(outside))
+        for t in range(len(singles)):
+            passing = 2 * pairs[c, t] - inside
+            failing = 2 * (singles[t] - pairs[c, t]) - outside
+            largest = max(largest, abs(passing), abs(failing))
+        fits[c] = largest <= most
+        if fits[c]:
+            for t in range(len(singles)):
+                power[c, t] = _grow(rise, fine, shift, 2 * pairs[c, t] - inside)
+                inverse[c, t] = 1.0 / power[c, t]
+
+
+@_inlined
+def _by_test_signed(row, code_first, test_first, numeric, d):
+    for h in range(len(numeric)):
+        start, stop, t = code_first[h], code_first[h + 1], test_first[h]
+        if numeric[h]:
+            above = row[start] - row[start]
+            for c in range(stop - 1, start, -1):
+                above += row[c]
+                d[t + c - start - 1] = above
+        else:
+            for c in range(start, stop):
+                d[t + c - start] = row[c]
+
+
+@_vectorised
+def _four_weights(priors, up, down, c, c_inverse, d, d_inverse, n, n_inverse, z):
+    """Write half the sum of ``p cosh(unit (2d - total))`` over all tests, for four regions."""
+    both, one, other, none = 0.0, 0.0, 0.0, 0.0
+    for t in range(len(priors)):
+        p = 0.25 * priors[t]
+        both += p * (up[t] + down[t])
+        one += p * (c[t] * down[t] + c_inverse[t] * up[t])
+        other += p * (d[t] * down[t] + d_inverse[t] * up[t])
+        none += p * (n[t] * d_inverse[t] * up[t] + n_inverse[t] * d[t] * down[t])
+    z[0], z[1], z[2], z[3] = both, one, other, none
+
+
+@_vectorised
+def _four_lookups(prior, first, last, leaves, up, down, c, d, d_inverse, n, z):
+    """Add the weight of a lookup to those of four regions, of which ``leaves`` are exp(unit total).
+
+    The product of all ``cosh(unit x)`` is that of all ``(1 + exp(2 unit x)) / 2``, divided by the
+    exponential of ``unit`` times the sum of all x, which is the region's.
+    """
+    both, one, other, none = prior, prior, prior, prior
+    a, b, g, h = leaves
+    for t in range(first, last):
+        both *= 0.5 + 0.5 * (up[t] * a)
+        one *= 0.5 + 0.5 * (c[t] * down[t] * b)
+        other *= 0.5 + 0.5 * (d[t] * down[t] * g)
+        none *= 0.5 + 0.5 * (n[t] * d_inverse[t] * up[t] * h)
+    z[0] += both / a
+    z[1] += one / b
+    z[2] += other / g
+    z[3] += none / h
+
+
+@_compiled
+def log_grandchildren_signed(
+    f,
+    places,
+    channels,
+    weights,
+    rows,
+    row_first,
+    triples,
+    n_upper,
+    pairs,
+    singles,
+    total,
+    code_first,
+    test_first,
+    numeric,
+    priors,
+    stop,
+    looks,
+    look_first,
+    look_last,
+    coarse,
+    fine,
+    unit,
+    rise,
+    rise_fine,
+    shift,
+    most,
+    power,
+    inverse,
+    fits,
+    hist,
+    whole,
+    parts,
+    out,
+):
+    """Do what ``log_grandchildren`` does, with two classes.
+
+    With ``x = exp(unit (2d - total))`` of a test in the region of those who pass both upper tests,
+    that of the three other regions is a product of ``1/x`` or ``x`` and of numbers that depend on
+    one upper test: one exponential per pair and test is enough, where all of them are within
+    ``most`` units. ``rise`` and ``rise_fine`` are the tables of :func:`_grow`, three times as far.
+    ``hist``, ``whole`` and ``parts`` are zeros to work on: what is seen of a code, sums by place
+    or test, and doubles by test.
+    """
+    n_tests = len(singles)
+    running, totals, regions = whole[0], whole[1], whole[2:]
+    both = regions[0]
+    up, down, rest, rest_inverse, leaves, z = (
+        parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
+    )  # fmt: skip
+    ends = stop
+    for t in range(n_tests):
+        ends += 0.5 * priors[t]
+    for code in range(code_first[f + 1] - code_first[f] - 1, -1, -1):
+        _add_code(f, code, places, channels, weights, rows, row_first, triples, n_upper,
+                  code_first, numeric, hist)  # fmt: skip
+        c = test_first[f] + code - numeric[f]
+        if numeric[f] and code == 0:
+            break
+        if fits[c]:
+            for t in range(n_tests):
+                fails = 2 * (singles[t] - pairs[c, t]) - (total - singles[c])
+                rest[t] = _grow(rise, rise_fine, shift, fails)
+                rest_inverse[t] = 1.0 / rest[t]
+        for g in range(f, n_upper):
+            last = code_first[g + 1] - code_first[g] - 1
+            for k in range(last, numeric[g] - 1, -1):
+                line = hist[code_first[g] + k]
+                more = numeric[g] and k < last
+                for place in range(len(line)):
+                    running[place] = line[place, 0] + (running[place] if more else 0)
+                d = test_first[g] + k - numeric[g]
+                if g == f and d < c:
+                    continue
+                _by_test_signed(running, code_first, test_first, numeric, both)
+                inside = pairs[c, d]
+                totals[0] = inside
+                totals[1] = singles[c] - inside
+                totals[2] = singles[d] - inside
+                totals[3] = total - singles[c] - singles[d] + inside
+                small = fits[c] and fits[d]
+                if small:
+                    largest = abs(inside)
+                    for t in range(n_tests):
+                        largest = max(largest, abs(2 * both[t] - inside))
+                    small = largest <= most
+                if small:
+                    for t in range(n_tests):
+                        up[t] = _grow(rise, rise_fine, shift, 2 * both[t] - inside)
+                    for t in range(n_tests):
+                        down[t] = 1.0 / up[t]
+                    _four_weights(priors, up, down, power[c], inverse[c], power[d], inverse[d],
+                                  rest, rest_inverse, z)  # fmt: skip
+                    for r in range(4):
+                        leaves[r] = _grow(rise, rise_fine, shift, totals[r])
+                        z[r] += ends * 0.5 * (leaves[r] + 1.0 / leaves[r])
+                    leaf = (leaves[0], leaves[1], leaves[2], leaves[3])
+                    for j in range(len(looks)):
+                        _four_lookups(looks[j], look_first[j], look_last[j], leaf, up, down,
+                                      power[c], power[d], inverse[d], rest, z)  # fmt: skip
+                    for r in range(4):
+                        small &= z[r] < np.inf
+                if small:
+                    for r in range(4):
+                        z[r] = np.log(z[r])
+                else:
+                    for t in range(n_tests):
+                        regions[1, t] = pairs[c, t] - both[t]
+                        regions[2, t] = pairs[d, t] - both[t]
+                        regions[3, t] = singles[t] - pairs[c, t] - pairs[d, t] + both[t]
+                    for r in range(4):
+                        z[r] = _log_signed(regions[r], totals[r], priors, stop, looks, look_first,
+                                           look_last, coarse, fine, unit)  # fmt: skip
+                _write_pair(z, c, d, out)

@@ -173,7 +173,8 @@ class Table(Protocol):
         Parameters
         ----------
         feature : int or str
-            By its place in the schema, or by its name.
+            By its place in the schema, or by its name; or the name of the target, if that is a
+            number.
         parts : int
             How many parts; there may be fewer, where the grid of cuts has no room.
         amount : amount
@@ -355,6 +356,24 @@ class Cells(Protocol):
         """
         del scores, amount, shift, factor
         self._refuse("noisy_calibration")
+
+    def noisy_scale(self, scores: Scores, share: Fraction, amount: Amount) -> NDArray[np.float64]:
+        """Return for each cell about how far a share of its records is, at least, from the scores.
+
+        One of :data:`~privet.tables.SCALES` per cell, in parts of the range of the target, which is
+        a number.
+
+        Parameters
+        ----------
+        scores : Scores
+            What :meth:`Table.start_scores` began, and what was added since.
+        share : Fraction
+            The part of the records that should be further away, between 0 and 1.
+        amount : amount
+            What it may cost.
+        """
+        del scores, share, amount
+        self._refuse("noisy_scale")
 
     def noisy_candidate_gains(
         self, candidates: Candidates, criterion: Criterion, amount: Amount

@@ -60,7 +60,7 @@ from privet.reading import Source
 from privet.schema import Numeric, Schema
 from privet.tables.cells import Inside, behind_cells, behind_table
 from privet.tables.interface import Amounts, Table
-from privet.tables.scores import Gradients, Scores, gradient_noise
+from privet.tables.scores import SCALES, Gradients, ScaleChoice, Scores, gradient_noise
 from privet.tables.slopes import SummingCells
 from privet.tables.splits import (
     Candidates,
@@ -397,7 +397,7 @@ class PrivateTable(Table):
         from a public grid: half of its points evenly spaced, half at even ratios towards the lower
         bound (or towards zero, if that lies within), so that heavy tails do not hide the rest.
         There are fewer cuts where the grid has no room for more. The feature is given by its name
-        or its position in the schema.
+        or its position in the schema; the target, if it is a number, by its name.
 
         Privacy
         -------
@@ -406,11 +406,13 @@ class PrivateTable(Table):
         changes by at most the larger of a and b. Intervals are disjoint, so that a level costs
         once; all levels have an equal part of the amount (docs/proofs/questions.md).
         """
-        name, numeric = self._numeric(feature)
         levels = Quantiles(parts, 1).levels
         each = self.ledger.budget.selection_epsilon(exact(amount) / levels)
-        grid = numeric.fine
-        return self._cuts(name, Quantiles(parts, each * levels), grid)
+        mechanism = Quantiles(parts, each * levels)
+        if feature == self.schema.target and self.schema.bounds is not None:
+            return self._cuts(self.schema.target, mechanism, self.schema.target_grid)
+        name, numeric = self._numeric(feature)
+        return self._cuts(name, mechanism, numeric.fine)
 
     def joint_quantiles(self, feature: int | str, parts: int, amount: Amount) -> tuple[float, ...]:
         """Return such cuts drawn all at once (Gillenwater, Joseph & Kulesza 2021).
@@ -440,6 +442,8 @@ class PrivateTable(Table):
 
     def _grid_counts(self, name: str, points: NDArray[np.float64]) -> Exact:
         """Count records between neighbouring points of a number's grid, and beyond both ends."""
+        if name == self.schema.target:
+            return Exact(behind_table[self].engine.grid_counts(None)[:-1])
         numeric, place = self.schema.features[name], self.schema.names.index(name)
         assert isinstance(numeric, Numeric)
         counts = behind_table[self].engine.grid_counts(place)[:-1]
@@ -605,6 +609,24 @@ class PrivateCells(SummingCells):
         return Gradients(
             *loss.read(mechanism.release(sums, inside.noise), mechanism.deviation, pure=pure)
         )
+
+    def noisy_scale(self, scores: Scores, share: Fraction, amount: Amount) -> NDArray[np.float64]:
+        """Return for each cell about how far a share of its records is, at least, from the scores.
+
+        Privacy
+        -------
+        The exponential mechanism over 25 scales on how far ``b * beyond`` is from crossing
+        ``a * all`` there, for a share of a/b and the cell's own records, which a record changes by
+        at most the larger of a and b - a, up or down; costs the amount (docs/proofs/reach.md).
+        """
+        if self.schema.classes is not None:
+            raise DataError("this question needs a number: the target of the schema has classes")
+        known = scores._of(self._table)
+        choice = ScaleChoice(share, self._budget.selection_epsilon(exact(amount)))
+        self._charge([choice.mechanism], Question(QuestionKind.SCALE))
+        inside = behind_table[self._table]
+        counts = inside.engine.distance_counts(behind_cells[self], known, SCALES)
+        return choice.choose(counts, inside.noise)
 
     def leaking_means(self, amount: Amount) -> NDArray[np.float64]:
         """Return the cells' mean targets with noise by their exact counts, as DiPriMe prints it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -19,7 +20,11 @@ from privet.privacy import (
     Budget,
     DiscreteGaussian,
     DiscreteLaplace,
+    Exact,
+    Exponential,
+    Noise,
     noise_for,
+    spread_of,
 )
 from privet.privacy.budget import Amount
 from privet.schema import Schema
@@ -61,6 +66,69 @@ def pull_deviation(schema: Schema, budget: Budget, amount: Amount) -> float:
     nothing = np.zeros((0, 2), dtype=np.int64)
     noise = gradient_noise(schema, budget, amount)
     return loss_of(schema).read(nothing, noise.deviation, pure=pure)[2]
+
+
+#: Distances that a scale can have: 2^(-k/2), k = 24 .. 0, in parts of the target's range.
+SCALES = tuple(math.ldexp(1.0 if k % 2 == 0 else math.sqrt(2), -k // 2) for k in range(24, -1, -1))
+#: Shares are fractions of at most this many parts, so that scores fit into 64 bits.
+_MOST_PARTS = 2**16
+
+
+@dataclass(frozen=True)
+class ScaleChoice:
+    """The choice of a scale beyond which a share of records lies.
+
+    Parameters
+    ----------
+    share : Fraction
+        Between 0 and 1, of at most 2^16 parts.
+    epsilon : Fraction
+        The cost.
+    """
+
+    share: Fraction
+    epsilon: Amount
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.share, Fraction) or not 0 < self.share < 1:
+            raise ValueError("the share must be a fraction between 0 and 1")
+        if self.share.denominator > _MOST_PARTS:
+            raise ValueError(f"the share must be a fraction of at most {_MOST_PARTS} parts")
+
+    @property
+    def mechanism(self) -> Exponential:
+        """The exponential mechanism on the scores.
+
+        A record more moves ``b * beyond - a * all``, for a share of a/b, by ``b - a`` or by ``-a``.
+        """
+        part, parts = self.share.numerator, self.share.denominator
+        return Exponential(spread_of(max(part, parts - part), monotone=False), self.epsilon)
+
+    def choose(self, counts: NDArray[np.int64], noise: Noise) -> NDArray[np.float64]:
+        """Return a scale for every cell.
+
+        Parameters
+        ----------
+        counts : array of shape (cells, scales + 1)
+            How many records are further away than 0, 1, .. of the scales.
+        noise : Noise
+        """
+        beyond = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
+        fits = self._fits(beyond[:, :-1], beyond[:, 1:], beyond[:, :1])
+        mechanism = self.mechanism
+        return np.array([SCALES[mechanism.choose(Exact(row), noise)] for row in fits])
+
+    def _fits(
+        self, before: NDArray[np.int64], beyond: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the score of every scale: zero where the share lies between it and the one before.
+
+        ``rows`` counts the cell's own records, all of which are beyond nothing.
+        """
+        wanted = self.share.numerator * rows
+        parts = self.share.denominator
+        missed = np.maximum(wanted - parts * before, parts * beyond - wanted)
+        return np.asarray(-np.maximum(missed, 0))
 
 
 class Scores:

@@ -7,19 +7,17 @@ a test with everything that can follow it on both sides, or (in the last level) 
 every category a label of its own. Proof, law and error bounds: ``docs/proofs/whole-trees.md``.
 
 This is our own code because no library draws from such a law. It is inside the wall: exact sums of
-an engine go in, one drawn tree comes out. The sums are of one cell's records, by pairs and triples
-of codes: they are made here of records that were brought together, or asked of the engine,
-whichever is less to move (:class:`GatheredRecords`, :class:`RemoteSums`).
+an engine go in (``tree_sums``), one drawn tree comes out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,21 +30,24 @@ from privet.engines import (
     Split,
     TreeLayout,
     loss_of,
-    tree_sums,
+    needs_64_bits,
     workers,
 )
 from privet.errors import SchemaError
 from privet.privacy.log_weights import choose
 from privet.privacy.noise import Noise
 from privet.tables.splits import Branch, Leaf, Subtree
+from privet.tables.tree_sums import Region, Source, sources
 
 #: Prior probability that a node above the last level is a leaf.
 STOP = 0.5
 #: Error bounds are proved up to this many tests, times channels (see ``TreeLayout``).
 MOST_TESTS = 2**21
-#: Cells with more values (records x features) than this are asked for sums, not for records.
-MOST_GATHERED = 2**29
-_NEGLIGIBLE = 750.0  # exp(-750) is below the smallest double
+_NEGLIGIBLE = 64.0  # exp(-64) of the largest term of a sum
+#: Exponents up to this are multiplied by threes, those beyond it are subtracted first.
+_FITTING = 230.0
+#: Products need two doubles for every upper test and test, and lookups of few categories.
+MOST_PRODUCTS, LONGEST_PRODUCT = 2**22, 2**9
 
 
 @dataclass(frozen=True)
@@ -74,165 +75,6 @@ def check_sizes(sizes: Sequence[int], classes: int) -> None:
         raise SchemaError(
             f"the schema has too many categories to draw a whole tree: {MOST_TESTS} tests can be "
             "weighed, over the number of classes if these are more than two; join rare categories"
-        )
-
-
-class Region(Protocol):
-    """Some records of one cell, of which sums of weights are known (see :class:`TreeLayout`)."""
-
-    def sums(self, of: str) -> NDArray[Any]:
-        """Return sums by places (``"singles"``) or by pairs of them (``"pairs"``)."""
-
-    def planes(self, f: int) -> tuple[Any, ...]:
-        """Return the sums by triples of an upper feature, or what they are made of.
-
-        Either places, channels and weights of the records, their order by the feature's code, and
-        where each code begins in it; or empty arrays, and the sums.
-        """
-
-    def divide(self, h: int, split: Split) -> tuple[Region, Region]:
-        """Return the records that fail and those that pass a test of the feature at place h."""
-
-
-class Source(Protocol):
-    """Where the sums of one cell's records come from."""
-
-    def facts(self) -> tuple[list[NDArray[np.int64]], int]:
-        """Return how many records have each code of every feature, and the sum of weights."""
-
-    def region(self, layout: TreeLayout, occupied: list[NDArray[np.intp]]) -> Region:
-        """Return all records of the cell."""
-
-
-@dataclass(frozen=True, eq=False)
-class GatheredRecords:
-    """Records that were brought together.
-
-    Attributes
-    ----------
-    codes : array of shape (features, records)
-    labels : array of shape (records,)
-    weights : array of shape (records,)
-        Non-negative whole numbers.
-    sizes : sequence of int
-        The number of codes of every feature.
-    """
-
-    codes: NDArray[Any]
-    labels: NDArray[Any]
-    weights: NDArray[Any]
-    sizes: Sequence[int]
-
-    def facts(self) -> tuple[list[NDArray[np.int64]], int]:
-        """See :class:`Source`."""
-        counts = [
-            np.bincount(codes, minlength=size)
-            for codes, size in zip(self.codes, self.sizes, strict=True)
-        ]
-        return counts, int(self.weights.sum(dtype=np.int64))
-
-    def region(self, layout: TreeLayout, occupied: list[NDArray[np.intp]]) -> Region:
-        """See :class:`Source`."""
-        places = layout.place(self.codes)
-        records = (places, *layout.weigh(self.labels, self.weights))
-        return _RecordsRegion(records, np.arange(len(places)), layout, occupied)
-
-
-@dataclass(frozen=True, eq=False)
-class _RecordsRegion:
-    """Some of the records that were brought together."""
-
-    records: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
-    rows: NDArray[np.intp]
-    layout: TreeLayout
-    occupied: list[NDArray[np.intp]]
-
-    def sums(self, of: str) -> NDArray[Any]:
-        """See :class:`Region`."""
-        return tree_sums(*self.records, self.layout, of, self.rows)
-
-    def planes(self, f: int) -> tuple[Any, ...]:
-        """See :class:`Region`."""
-        places, channels, weights = self.records
-        code = places[self.rows, f]
-        order = np.argsort(code, kind="stable")
-        bounds = np.arange(self.layout.first[f], self.layout.first[f + 1] + 1)
-        first = np.searchsorted(code[order], bounds)
-        none = np.zeros((0, 0, 0, 0), dtype=weights.dtype)
-        return places, channels, weights, self.rows[order], first, none
-
-    def divide(self, h: int, split: Split) -> tuple[Region, Region]:
-        """See :class:`Region`."""
-        side = split.child_of[self.occupied[h]].astype(bool)
-        passing = side[self.records[0][self.rows, h].astype(np.int64) - self.layout.first[h]]
-        return (
-            _RecordsRegion(self.records, self.rows[~passing], self.layout, self.occupied),
-            _RecordsRegion(self.records, self.rows[passing], self.layout, self.occupied),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class RemoteSums:
-    """A cell whose sums an engine is asked for; its records stay where they are."""
-
-    engine: Engine
-    cells: CellsHandle
-    cell: int
-    scores: ScoresHandle | None
-    reach: float
-
-    def facts(self) -> tuple[list[NDArray[np.int64]], int]:
-        """See :class:`Source`."""
-        found = self.engine.tree_facts(self.cells, self.cell, self.scores, self.reach)
-        ends = np.cumsum(self.cells.view.sizes)
-        return np.split(found[:-1], ends[:-1]), int(found[-1])
-
-    def region(self, layout: TreeLayout, occupied: list[NDArray[np.intp]]) -> Region:
-        """See :class:`Source`."""
-        del occupied
-        return _RemoteRegion(self, self.cells, self.cell, layout)
-
-
-@dataclass(frozen=True, eq=False)
-class _RemoteRegion:
-    """A cell of an engine, or a part of it."""
-
-    source: RemoteSums
-    cells: CellsHandle
-    cell: int
-    layout: TreeLayout
-
-    def sums(self, of: str | int) -> NDArray[Any]:
-        """See :class:`Region`."""
-        known = self.source
-        return known.engine.tree_sums(
-            self.cells, self.cell, self.layout, of, known.scores, known.reach
-        )
-
-    def planes(self, f: int) -> tuple[Any, ...]:
-        """See :class:`Region`."""
-        nothing = np.zeros(0, dtype=np.intp)
-        kind = self.layout.numbers[0].dtype
-        labels = np.uint8 if self.layout.labels < 2**8 else np.uint16
-        places = np.zeros((0, len(self.layout.order)), dtype=kind)
-        weights = np.zeros(0, dtype=self.layout.dtype)
-        return places, np.zeros(0, dtype=labels), weights, nothing, nothing, self.sums(f)
-
-    def divide(self, h: int, split: Split) -> tuple[Region, Region]:
-        """See :class:`Region`."""
-        del h
-        engine = self.source.engine
-        one = engine.take(self.cells, np.array([self.cell]))
-        if split.n_children == 1:  # the one test of a number with one code: nobody passes
-            nobody = engine.take(one, np.zeros(0, dtype=np.intp))
-            return (
-                _RemoteRegion(self.source, one, 0, self.layout),
-                _RemoteRegion(self.source, nobody, 0, self.layout),
-            )
-        below = engine.split(one, [split])
-        return (
-            _RemoteRegion(self.source, below, 0, self.layout),
-            _RemoteRegion(self.source, below, 1, self.layout),
         )
 
 
@@ -269,7 +111,7 @@ def draw_trees(
         labels, heaviest = loss_of(engine.schema).labels, HEAVIEST
     numeric = tuple(cuts is not None for cuts in cells.view.cuts)
     drawn = []
-    for cell, source in enumerate(_sources(engine, cells, scores, reach)):
+    for cell, source in enumerate(sources(engine, cells, scores, reach)):
         sampler = partial(
             draw_tree,
             source,
@@ -278,31 +120,10 @@ def draw_trees(
             depth=depth,
             rate=rates[cell] / heaviest,
             merge=merge,
-            # An engine shares its own work; two questions at once would hold twice the sums.
-            workers=workers() if isinstance(source, GatheredRecords) else 1,
+            workers=workers(),
         )
         drawn.append(noise.draw(sampler))
     return drawn
-
-
-def _sources(
-    engine: Engine, cells: CellsHandle, scores: ScoresHandle | None, reach: float
-) -> Iterator[Source]:
-    """Yield for every cell where its sums come from: from records, unless there are too many."""
-    values = engine.class_counts(cells).sum(axis=1) * len(cells.view.sizes)
-    together = engine.gathers & (values <= MOST_GATHERED)
-    start = 0
-    while start < cells.size:
-        if not together[start]:
-            yield RemoteSums(engine, cells, start, scores, reach)
-            start += 1
-            continue
-        # As many cells at once as fit: a pass over the table finds them all.
-        size = int(np.searchsorted(np.cumsum(values[start:]), MOST_GATHERED, side="right"))
-        size = min(size, int(np.argmin([*together[start:], False])))
-        for records in engine.tree_rows(cells, start, start + size, scores, reach):
-            yield GatheredRecords(*records, cells.view.sizes)
-        start += size
 
 
 def draw_tree(
@@ -330,7 +151,7 @@ def draw_tree(
         Whether tests that divide the records alike share their work. The law is the same; the
         running time then depends on the data more than it does anyway.
     """
-    drawing = _Drawing(source, menu, classes, rate, merge, noise, workers)
+    drawing = _Drawing(source, menu, classes, depth, rate, merge, noise, workers)
     return drawing.draw(drawing.whole, depth)
 
 
@@ -342,6 +163,7 @@ class _Drawing:
         source: Source,
         menu: Menu,
         classes: int,
+        depth: int,
         rate: float,
         merge: bool,
         noise: Noise,
@@ -363,6 +185,7 @@ class _Drawing:
         self.fine = np.exp(-self.unit * np.arange(1024))
         self.coarse = np.exp(-self.unit * 1024 * np.arange(end // 1024 + 2))
         self.coarse[-1] = 0.0
+        self.mass = mass
 
         self.occupied = [
             np.flatnonzero(counts[j]) if merge else np.arange(size)
@@ -386,9 +209,9 @@ class _Drawing:
             tuple(numbers),
             self.code_first,
             classes,
-            mass >= 2**29,
+            needs_64_bits(4 * mass),  # loops double differences of sums
         )
-        self.whole = source.region(layout, self.occupied)
+        self.whole = source.region(layout, self.occupied, depth)
 
     def _set_priors(self) -> None:
         """Share the prior: equally by feature, then equally by test; half to a lookup, if any."""
@@ -424,9 +247,9 @@ class _Drawing:
 
     def draw(self, region: Region, depth: int) -> Subtree:
         """Draw a tree of at most this depth for some of the records."""
-        sums = _Sums(self, region)
         if depth == 0:
-            return self._leaf(sums.total)
+            return self._leaf(region.total)
+        sums = _Sums(self, region)
         stop = _log(STOP) + self.log_leaf(sums.total)
         if depth == 1:
             priors, idle = self.last, self.idle_last
@@ -540,11 +363,12 @@ class _Sums:
     def __init__(self, drawing: _Drawing, region: Region) -> None:
         from privet.tables import _tree_loops
 
-        self.loops = _tree_loops
+        self.loops: Any = _tree_loops
         self.drawing = drawing
         self.region = region
-        row = region.sums("singles")
-        self.total = row[: drawing.code_first[1]].sum(axis=0, dtype=row.dtype)
+        row = region.singles
+        assert row is not None
+        self.total = region.total
         self.singles = np.zeros((len(drawing.last), drawing.n_channels), dtype=row.dtype)
         self.loops.sums_by_test(
             row, drawing.code_first, drawing.test_first, drawing.numeric, self.singles
@@ -557,8 +381,17 @@ class _Sums:
         upper = len(drawing.above)
         common = self._common()
         sides = np.empty((upper, 2))
-        self.loops.log_children(pairs, self.singles, self.total, *common, sides)
-        alone = float(self.loops.log_depth_1(self.singles, self.total, *common))
+        if drawing.n_channels == 1:
+            passing, singles, total = self._signed(pairs)
+            inside = singles[:upper]
+            failing = (singles - passing, total - inside)
+            for side, (sums, totals) in enumerate((failing, (passing, inside))):
+                found = np.empty(upper)
+                self.loops.log_regions_signed(sums, totals, *common, found)
+                sides[:, side] = found
+        else:
+            self.loops.log_children(pairs, self.singles, self.total, *common, sides)
+        alone = self.loops.log_depth_1(self.singles, self.total, *common)
         children = sides.sum(axis=1)
         if depth == 2:
             return children, alone
@@ -597,7 +430,8 @@ class _Sums:
 
     def _pairs(self) -> NDArray[Any]:
         drawing = self.drawing
-        hist = self.region.sums("pairs")
+        hist = self.region.pairs
+        assert hist is not None
         pairs = np.zeros((len(drawing.above), *self.singles.shape), dtype=hist.dtype)
         self.loops.pair_tests(
             hist,
@@ -609,28 +443,55 @@ class _Sums:
         )
         return pairs
 
+    def _signed(self, pairs: NDArray[Any]) -> tuple[Any, ...]:
+        """Return pairs, singles and total of two classes: they have one channel."""
+        return pairs[:, :, 0], self.singles[:, 0], self.total[0]
+
     def _grandchildren(self, pairs: NDArray[Any], common: tuple[Any, ...]) -> NDArray[np.float64]:
-        drawing = self.drawing
+        drawing, deeper = self.drawing, self.region.deeper
+        assert deeper is not None
         out = np.empty((len(drawing.above), 2, len(drawing.above)))
+        layout = (drawing.code_first, drawing.test_first, drawing.numeric)
+        sums: tuple[Any, ...] = (pairs, self.singles, self.total)
+        loop = self.loops.log_grandchildren
+        if drawing.n_channels == 1:
+            loop, sums = self.loops.log_grandchildren_signed, self._signed(pairs)
+            common = (*common, *self._powers(*sums))
 
         def visit(f: int) -> None:
-            self.loops.log_grandchildren(
-                f,
-                *self.region.planes(f),
-                drawing.n_upper,
-                pairs,
-                self.singles,
-                self.total,
-                drawing.code_first,
-                drawing.test_first,
-                drawing.numeric,
-                *common,
-                out,
-            )
+            space = self._space() if drawing.n_channels == 1 else ()
+            loop(f, *deeper.planes(f), drawing.n_upper, *sums, *layout, *common, *space, out)
 
         with ThreadPoolExecutor(drawing.workers) as pool:
             list(pool.map(visit, range(drawing.n_upper)))
         return out
+
+    def _space(self) -> tuple[NDArray[Any], ...]:
+        """Return zeros for the loop over pairs of tests to work on."""
+        drawing = self.drawing
+        kind, width = self.singles.dtype, max(int(drawing.code_first[-1]), 4)
+        shape = (int(drawing.code_first[drawing.n_upper]), int(drawing.code_first[-1]), 1)
+        hist = np.zeros(shape, dtype=kind)
+        return hist, np.zeros((6, width), dtype=kind), np.zeros((6, width))
+
+    def _powers(self, pairs: NDArray[Any], singles: NDArray[Any], total: Any) -> tuple[Any, ...]:
+        """Return tables of exponentials, and those of every upper test, as far as they fit."""
+        drawing = self.drawing
+        unit = drawing.unit
+        shift = min(max(math.floor(math.log2(8 / unit)), 0), 10)
+        most = int(min(_FITTING / unit, 2 * drawing.mass))
+        half = (3 * most >> shift) + 2
+        rise = np.exp(np.minimum(unit * 2**shift * np.arange(-half, half), 700.0))
+        fine = np.exp(unit * np.arange(2**shift))
+        fits = np.zeros(len(pairs), dtype=np.bool_)
+        longest = max([0, *(drawing.look_last - drawing.look_first).tolist()])
+        if pairs.size > MOST_PRODUCTS or longest > LONGEST_PRODUCT:
+            nothing = np.zeros((0, 0))
+            return rise, fine, shift, most, nothing, nothing, fits
+        power, inverse = np.empty(pairs.shape), np.empty(pairs.shape)
+        tables = (rise, fine, shift, most, power, inverse, fits)
+        self.loops.powers_signed(pairs, singles, total, *tables)
+        return tables
 
 
 def _log(values: Any) -> Any:
