@@ -282,11 +282,11 @@ def test_the_schema_must_fit_the_task(kind):
 @pytest.mark.parametrize(
     ("options", "found", "delta"),
     [
-        ({"n_rows": 9_000}, Tree, 0),
-        ({"n_rows": 11_000}, Ensemble, 0),
+        ({"n_rows": 4_900}, Tree, 0),
+        ({"n_rows": 5_100}, Ensemble, 0),
         ({"n_rows": 49_000, "aim": "labels"}, Tree, 0),
         ({"n_rows": 52_000, "aim": "labels"}, Ensemble, 0),
-        ({"n_rows": 9_000, "n_rounds": 2}, Ensemble, 0),
+        ({"n_rows": 4_900, "n_rounds": 2}, Ensemble, 0),
         ({}, Tree, 0),  # the noisy count: about 300 rows
         # With delta, a declared small table is paid for in pure epsilon: delta is not used up.
         ({"n_rows": 400, "delta": 1e-6}, Tree, 0),
