@@ -35,7 +35,7 @@ def test_one_machine(call):
     assert f"Up to {plan.affordable_leaves:,} leaves" in out
     assert "(a bound)" in out
     assert "(a rule of thumb)" in out
-    assert "whole trees of depth 3 (epsilon 0.315) + 3" in out
+    assert "whole trees of depth 3 (epsilon 0.299) + 3" in out
     assert "Protocols" not in out
 
 

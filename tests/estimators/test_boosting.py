@@ -514,14 +514,19 @@ class TestRules:
             )
 
         pure, zcdp = Budget(1), Budget(rho=0.125)  # both draw with epsilon 1
-        assert single(9_999, pure)
-        assert not single(10_000, pure)
+        assert single(4_999, pure)
+        assert not single(5_000, pure)
+        assert single(9_999, pure, classes=3)
+        assert not single(10_000, pure, classes=3)
         assert single(49_999, pure, labels_only=True)
         assert not single(50_000, pure, labels_only=True)
-        assert single(799, zcdp)
-        assert not single(800, zcdp)
-        assert single(2_399, zcdp, classes=4)
-        assert not single(2_400, zcdp, classes=4)
+        assert single(199, zcdp)
+        assert not single(200, zcdp)
+        assert single(799, zcdp, labels_only=True)
+        assert not single(800, zcdp, labels_only=True)
+        assert single(7_999, zcdp, classes=4)
+        assert not single(8_000, zcdp, classes=4)
+        assert single(9_599, zcdp, classes=13)
 
     def test_wide_tables_are_limited(self):
         features = {f"x{j}": Numeric(0, 1) for j in range(400)}

@@ -53,7 +53,7 @@ def test_a_difference_is_named():
         check("tree", known, found, alike=True)
     check("tree", known, found, alike=False)
     plain["privacy"]["entries"].append(None)
-    with pytest.raises(AssertionError, match=r"length of privacy\.entries is 3, not 2"):
+    with pytest.raises(AssertionError, match=r"length of privacy\.entries is 5, not 4"):
         check("tree", known, json.dumps(plain).encode(), alike=False)
     with pytest.raises(AssertionError, match="only the writing differs"):
         check("tree", known, known + b"\n", alike=True)
