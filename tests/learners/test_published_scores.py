@@ -18,7 +18,7 @@ TARGETS = {
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is fixed")
 
 
-def make_rows(kind, rows=700):
+def make_rows(kind, rows=4_000):  # so many that slopes are not all there is
     generator = np.random.default_rng(3)
     x, z = generator.uniform(-1.5, 1.5, rows), generator.exponential(20, rows)
     x[generator.random(rows) < 0.1] = np.nan

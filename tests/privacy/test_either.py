@@ -114,9 +114,8 @@ class TestBoosting:
     y = np.repeat([0, 1], 400)
 
     def fit(self, **options):
-        return PrivateBoostingClassifier(1.0, delta=1e-6, schema=SCHEMA, **options).fit(
-            self.X, self.y
-        )
+        options = {"delta": 1e-6, "schema": SCHEMA, "aim": "labels", **options}  # one tree
+        return PrivateBoostingClassifier(1.0, **options).fit(self.X, self.y)
 
     def test_a_small_table_without_n_rows_has_its_tree_for_epsilon(self):
         card = self.fit().privacy_
