@@ -292,6 +292,7 @@ def test_between_them_the_fits_above_ask_all_there_is(tainted):
         PrivateTreeClassifier(schema=PATIENTS, max_depth=1),
         PrivaTreeClassifier(schema=PATIENTS, binning="quantile", max_depth=1),
         PrivateBoostingClassifier(schema=PATIENTS, n_rounds=1, max_depth=1),
+        PrivateBoostingClassifier(schema=PATIENTS, delta=1e-6, n_rows=2_000),  # by slopes
         PrivateBoostingRegressor(schema=DAYS, n_rounds=1, max_depth=1, n_rows=ROWS),
         DiPriMeTreeRegressor(schema=DAYS, max_depth=1, calibration="published", n_rows=ROWS),
         DiPriMeForestClassifier(schema=PATIENTS, n_estimators=1, max_depth=1),

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import shutil
-import sys
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,8 +50,8 @@ from privet.schema import Schema
 
 #: This process, which Spark may use again.
 _PROCESS = uuid4().hex
-#: Modules of this process that its garbage collector skips.
-_modules = 0
+#: How many questions this process has answered.
+_answers = 0
 #: Questions for which it is remembered what a process was told that answers no more.
 _REMEMBERED = 8
 
@@ -347,10 +346,13 @@ def _answer_from_files(
 
 
 def _leave_modules_alone() -> None:
-    """Have the garbage collector skip what was imported: Spark runs it after every task."""
-    global _modules  # noqa: PLW0603
-    if len(sys.modules) > _modules:
-        _modules = len(sys.modules)
+    """Have the garbage collector skip what was imported: Spark runs it after every task.
+
+    Modules come with the first questions of a kind, so after 1, 2, 4, 8, ... answers.
+    """
+    global _answers  # noqa: PLW0603
+    _answers += 1
+    if _answers & (_answers - 1) == 0:
         gc.freeze()
 
 
