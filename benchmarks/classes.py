@@ -311,9 +311,8 @@ def write_report(path: Path, fits: Fits) -> None:
         "Boosting is below the tree by more than two standard errors over splits in "
         f"{behind(fits)}. With",
         f"{seeds['many classes']} splits such an error is itself rough. Where boosting learns one",
-        "tree, a fifth of its budget is for probabilities (the tree: a twentieth), which is worth",
-        'more for them than for labels; with `aim="labels"` it is the tree, no leaf counts, at',
-        "all of these masses.",
+        "tree, a twentieth of its budget is for probabilities at every mass (the tree: from 1,000",
+        'on); with `aim="labels"` it is the tree, no leaf counts, at all of these masses.',
         "",
         f"CPU seconds of the longest fit: {cost}.",
         "",
