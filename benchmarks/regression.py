@@ -322,9 +322,6 @@ def write_report(path: Path, fits: Fits, notes: list[str]) -> None:
         + ") is better than anyone could have",
         "- rounds, shares and switches of our models were developed while looking at scores on "
         "these sets; read these as development numbers",
-        "- boosting at pure epsilon is one tree from 2,000 to 60,000 rows x epsilon: all sets at "
-        "epsilon 1, parkinsons at 10; before, on the same splits, its rounds had "
-        "5.99, 17.95, 42.17, 8.21 and 1.36 in the order of the sets, and 21.69",
         "- parkinsons has 42 people with about 140 rows each, who are on both sides of a split: "
         "the guarantee is per row, and the scores are not those of new people",
         *(f"- {note}" for note in notes),
