@@ -68,7 +68,7 @@ MANY_ROUNDS_FROM = 50_000
 #: Several classes have rounds of depth 3 with delta from here on, with so many features above.
 SEVERAL_FROM, SEVERAL_WIDTH = 8_000, 3
 #: With delta, two classes are ranked best by slopes and a tree's labels, if rows x epsilon lies
-#: between the first two; from the third on, rounds start from slopes, for this part of the budget.
+#: between the first two; between the others rounds start from slopes, for this part of the budget.
 RANKED_BY_SLOPES, STARTED_BY_SLOPES = (200, 5_000), (9_000, 200_000)
 SLOPE_SHARE = Fraction(15, 100)
 #: A Newton step is cut here.
