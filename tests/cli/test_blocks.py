@@ -201,7 +201,8 @@ def test_progress_says_parts_and_no_numbers_of_rows(folder, call_privet, monkeyp
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_command_that_is_told_to_end_leaves_nothing(number, folder):
     program = (
-        "import time, privet.cli\n"
+        "import signal, time, privet.cli\n"
+        f"signal.signal({int(number)}, signal.SIG_DFL)\n"  # also where tests run under nohup
         "from privet.estimators import DiffPID3Classifier as kind\n"
         "def wait(*_, **__):\n    print('learning', flush=True)\n    time.sleep(60)\n"
         "kind._learn = wait\n"
