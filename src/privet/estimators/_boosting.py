@@ -97,9 +97,9 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
     -------
     Releases noisy class counts, private quantiles where rows x epsilon pays for them, and per round
     one drawn tree and noisy sums of derivatives in its leaves; with ``delta`` also noisy moments of
-    the features and noisy slopes (or what :class:`PrivateTreeClassifier` releases); epsilon-DP or
-    (epsilon, delta)-DP for adding or removing one record (docs/proofs/boosting.md,
-    docs/proofs/slopes.md).
+    the features and noisy slopes, and a noisy count of rows if ``n_rows`` is not given (or what
+    :class:`PrivateTreeClassifier` releases); epsilon-DP or (epsilon, delta)-DP for adding or
+    removing one record (docs/proofs/boosting.md, docs/proofs/slopes.md, docs/proofs/ledger.md).
 
     Examples
     --------
