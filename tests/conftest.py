@@ -1,15 +1,22 @@
-"""Tables and schemas that several rooms test with."""
+"""Tables, schemas and the command, which several rooms test with."""
+
+import sys
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, settings
 
+from privet.cli import main
 from privet.datasets import PATIENTS, make_patients
 
 # The same examples in every run, and no opinion on a slow machine: a test fails for a reason.
 settings.register_profile(
-    "privet", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "privet",
+    max_examples=50,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("privet")
 
@@ -28,3 +35,18 @@ def patient_schema():
 @pytest.fixture
 def generator() -> np.random.Generator:
     return np.random.default_rng(20_261_115)
+
+
+@pytest.fixture
+def call_privet(monkeypatch, capsys):
+    """Run ``privet`` with arguments in this process: exit code, output, error output."""
+
+    def call_main(*arguments):
+        monkeypatch.setattr(sys, "argv", ["privet", *map(str, arguments)])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        captured = capsys.readouterr()
+        return caught.value.code or 0, captured.out, captured.err
+
+    monkeypatch.setattr("warnings.showwarning", None)
+    return call_main

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
         SulqID3Classifier,
         TopDownClassifier,
     )
+    from privet.estimators.testing import Chosen, choose, evaluate
+    from privet.evaluation import Estimate, Evaluation
+    from privet.kinds import Kinds
     from privet.model import Model, PrivacyCard, load
     from privet.privacy import Budget, Ledger, LedgerStore
     from privet.reading import Source, read_table
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     from privet.tables import Cells, PrivateTable, encode
     from privet.tree import Tree
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 # Names are loaded on first use: scikit-learn alone takes a second, and `privet --help` needs none.
 _HOME = {
@@ -44,6 +47,7 @@ _HOME = {
     "BudgetExceeded": "privet.errors",
     "Categorical": "privet.schema",
     "Cells": "privet.tables",
+    "Chosen": "privet.estimators.testing",
     "DiPriMeForestClassifier": "privet.estimators",
     "DiPriMeForestRegressor": "privet.estimators",
     "DiPriMeTreeClassifier": "privet.estimators",
@@ -51,11 +55,14 @@ _HOME = {
     "DiffPC45Classifier": "privet.estimators",
     "DiffPID3Classifier": "privet.estimators",
     "Ensemble": "privet.ensemble",
+    "Estimate": "privet.evaluation",
+    "Evaluation": "privet.evaluation",
     "Ledger": "privet.privacy",
     "LedgerStore": "privet.privacy",
     "Model": "privet.model",
     "Date": "privet.schema",
     "Integer": "privet.schema",
+    "Kinds": "privet.kinds",
     "Numeric": "privet.schema",
     "PrivacyCard": "privet.model",
     "PrivacyLeakWarning": "privet.errors",
@@ -73,7 +80,9 @@ _HOME = {
     "SulqID3Classifier": "privet.estimators",
     "TopDownClassifier": "privet.estimators",
     "Tree": "privet.tree",
+    "choose": "privet.estimators.testing",
     "encode": "privet.tables",
+    "evaluate": "privet.estimators.testing",
     "load": "privet.model",
     "read_table": "privet.reading",
 }
@@ -83,6 +92,7 @@ __all__ = [
     "BudgetExceeded",
     "Categorical",
     "Cells",
+    "Chosen",
     "Date",
     "DiPriMeForestClassifier",
     "DiPriMeForestRegressor",
@@ -91,7 +101,10 @@ __all__ = [
     "DiffPC45Classifier",
     "DiffPID3Classifier",
     "Ensemble",
+    "Estimate",
+    "Evaluation",
     "Integer",
+    "Kinds",
     "Ledger",
     "LedgerStore",
     "Model",
@@ -112,7 +125,9 @@ __all__ = [
     "SulqID3Classifier",
     "TopDownClassifier",
     "Tree",
+    "choose",
     "encode",
+    "evaluate",
     "load",
     "read_table",
 ]

@@ -89,6 +89,14 @@ class Criterion(ABC):
         if getattr(self, "classes", classes) != classes:
             raise BudgetError("the criterion was made for another number of classes")
 
+    def in_parts(self, parts: int) -> Criterion:
+        """Return this criterion for counts of parts; a person has ``parts`` of them.
+
+        Its spread is that of one part. Most are the same: twice the records have twice the loss.
+        """
+        del parts
+        return self
+
     def as_min_of_linear(self, classes: int, halvings: int) -> MinOfLinear | None:
         """Return this criterion, or one close to it, as a :class:`MinOfLinear`, if there is one.
 
@@ -301,6 +309,9 @@ class Entropy(Criterion):
     ----------
     n_max : int
         Public bound on the number of records. The spread grows as its logarithm.
+    parts : int, default=1
+        With counts of parts of persons: ``F(x) = x log2 max(x / parts, 1)``, and ``n_max`` bounds
+        the persons, so that the spread does not grow with the parts.
     """
 
     name: ClassVar[str] = "entropy"
@@ -308,27 +319,37 @@ class Entropy(Criterion):
     rounded: ClassVar[bool] = True
     scale: ClassVar[int] = _ENTROPY_SCALE  # type: ignore[misc]
     n_max: int
+    parts: int = 1
 
     def __post_init__(self) -> None:
         if not _is_whole(self.n_max):
             raise BudgetError("n_max must be a whole number: a public bound on the rows")
-        if not 2 <= self.n_max <= MAX_ROWS:
-            raise BudgetError(f"n_max must lie between 2 and {MAX_ROWS}")
+        if not 2 <= self.n_max * self.parts <= MAX_ROWS:
+            raise BudgetError(f"n_max must lie between 2 and {MAX_ROWS // self.parts}")
 
     @classmethod
     def made_of(cls, public: Mapping[str, int]) -> Entropy:
         """See :class:`Criterion`."""
         return cls(public["n_max"])
 
+    def in_parts(self, parts: int) -> Entropy:
+        """See :class:`Criterion`."""
+        return self if parts == 1 else Entropy(self.n_max, parts)
+
+    @property
+    def _last(self) -> int:
+        """Up to where F is curved."""
+        return int(self.n_max) * self.parts
+
     @property
     def _last_step(self) -> float:
-        bound = int(self.n_max)
-        return bound * math.log2(bound) - (bound - 1) * math.log2(bound - 1)
+        last, parts = self._last, self.parts
+        return last * math.log2(last / parts) - (last - 1) * math.log2(max((last - 1) / parts, 1))
 
     def _terms(self, counts: Integers) -> Integers:
-        inside = np.minimum(counts, self.n_max).astype(np.float64)
-        terms = inside * np.log2(np.maximum(inside, 1.0))
-        terms += np.maximum(counts - self.n_max, 0) * self._last_step
+        inside = np.minimum(counts, self._last).astype(np.float64)
+        terms = inside * np.log2(np.maximum(inside / self.parts, 1.0))
+        terms += np.maximum(counts - self._last, 0) * self._last_step
         return np.rint(terms * self.scale).astype(np.int64)
 
     def losses(self, statistics: NDArray[Any]) -> Integers:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.schema import Categorical, Feature, Numeric, Schema
+from privet.schema import Categorical, Feature, Integer, Numeric, Schema
 from privet.tree import Cut, Grouping, Node, Test, Tree
 
 _BLOCK = 65_536
@@ -17,13 +18,13 @@ _Left = dict[str, tuple[float, float] | None]
 
 PATIENTS = Schema(
     {
-        "age": Numeric(0, 100, edges=[30, 50, 65, 80]),
+        "age": Integer(0, 100, edges=[30, 50, 65, 80]),
         "sex": Categorical(["female", "male"]),
         "admission": Categorical(["planned", "emergency", "transfer"]),
         "ward": Categorical(["medicine", "surgery", "cardiology", "neurology"]),
-        "days_in_hospital": Numeric(0, 30, edges=[2, 4, 7, 14]),
-        "medications": Numeric(0, 40, edges=[5, 10, 15, 20]),
-        "previous_stays": Numeric(0, 10, edges=[1, 2, 4]),
+        "days_in_hospital": Integer(0, 30, edges=[2, 4, 7, 14]),
+        "medications": Integer(0, 40, edges=[5, 10, 15, 20]),
+        "previous_stays": Integer(0, 10, edges=[1, 2, 4]),
         "diabetes": Categorical(["no", "yes"]),
         "systolic_pressure": Numeric(80, 220, edges=[120, 140, 160]),
         "creatinine": Numeric(0.2, 8.0, edges=[0.9, 1.3, 2.0, 4.0]),
@@ -81,6 +82,60 @@ def make_patients(rows: int = 50_000, seed: int = 0) -> dict[str, NDArray[Any]]:
         "creatinine": creatinine,
         "readmitted": np.where(readmitted, "yes", "no"),
     }
+
+
+#: The schema of :func:`make_stays`: everything is promised to patients, each of whom counts once.
+STAYS = replace(PATIENTS, table="synthetic stays", unit="patient_id")
+
+
+def make_stays(
+    persons: int = 5_000,
+    *,
+    most: int = 10,
+    skewed: bool = False,
+    alike: float = 0.8,
+    seed: int = 0,
+) -> dict[str, NDArray[Any]]:
+    """Make a table of hospital stays, some patients with several; its schema is ``STAYS``.
+
+    Every stay is a record of :func:`make_patients`, in which each value is, with probability
+    ``alike``, that of the patient's first stay.
+
+    Parameters
+    ----------
+    persons : int
+        How many patients.
+    most : int, default=10
+        The most stays that a patient has; how many is uniform.
+    skewed : bool, default=False
+        Whether seven patients of ten have one stay, and the others two to ``most``.
+    alike : float, default=0.8
+        How much stays of a patient are alike: 1 repeats the first one, 0 has unrelated ones.
+    seed : int, default=0
+
+    Examples
+    --------
+    >>> stays = make_stays(1_000)
+    >>> len(set(stays["patient_id"])), len(stays["patient_id"]) > 4_000
+    (1000, True)
+    """
+    _check_probability(alike, "alike")
+    generator = np.random.default_rng([seed, 3])
+    counts = generator.integers(1, most + 1, persons)
+    if skewed:
+        many = generator.integers(2, max(most, 2) + 1, persons)
+        counts = np.where(generator.random(persons) < 0.7, 1, many)
+    who = np.repeat(np.arange(persons), counts)
+    first = np.cumsum(counts) - counts
+    table = make_patients(len(who), seed)
+    for name in PATIENTS.features:
+        same = generator.random(len(who)) < alike
+        table[name] = np.where(same, table[name][first[who]], table[name])
+    same = generator.random(len(who)) < alike
+    table["readmitted"] = np.where(same, table["readmitted"][first[who]], table["readmitted"])
+    order = generator.permutation(len(who))  # a patient's stays lie anywhere
+    names = np.char.add("p", who.astype(str))
+    return {"patient_id": names[order], **{name: mine[order] for name, mine in table.items()}}
 
 
 def make_random_tree(

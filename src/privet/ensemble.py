@@ -20,6 +20,7 @@ from privet.errors import ModelFileError
 from privet.reading import feature_matrix
 from privet.schema import Numeric, Schema
 from privet.tree import Cut, Tree
+from privet.visible import visible
 
 #: Scores that could add up to more are refused, so that no sum and no difference overflows.
 LARGEST = 1e307
@@ -39,15 +40,19 @@ class Shape:
         One row per interval, or per category in the schema's order.
     missing : array of shape (scores,)
         For missing values; for unknown categories too.
+    deviations : array of shape (intervals or categories + 1, scores), optional
+        The standard deviation of the known noise in the scores, those for missing values last; None
+        where it is not known, as in a model that was read from a file.
     """
 
     feature: str
     edges: tuple[float, ...] | None
     scores: NDArray[np.float64]
     missing: NDArray[np.float64]
+    deviations: NDArray[np.float64] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ensemble:
     """Trees whose scores are added up.
 
@@ -91,6 +96,15 @@ class Ensemble:
         largest = (float(np.abs(tree.values).max()) for tree in self.trees)
         if sum(largest, max(map(abs, self.start))) > LARGEST:
             raise ModelFileError("the scores of an ensemble are too large to be added up")
+
+    @property
+    def size_words(self) -> str:
+        """The size of the ensemble in words."""
+        trees, leaves = len(self.trees), self.n_leaves
+        return f"{trees} {'tree' if trees == 1 else 'trees'}, {leaves} leaves, depth {self.depth}"
+
+    def __repr__(self) -> str:
+        return f"<Ensemble for {visible(self.schema.target, 40)}: {self.size_words}>"
 
     @property
     def depth(self) -> int:
@@ -219,22 +233,29 @@ def _shape(name: str, trees: Sequence[Tree]) -> Shape:
     else:
         points = np.arange(feature.size, dtype=np.float64)
     scores = np.zeros((len(points), n_scores(schema)))
+    variances: NDArray[np.float64] | None = np.zeros_like(scores)
     for tree in trees:
-        scores += _scores_at(tree, edges, points)
+        places = _places_at(tree, edges, points)
+        scores += tree.values[places]
+        if tree.deviations is None:
+            variances = None
+        elif variances is not None:
+            variances += tree.deviations[places] ** 2  # noise of two trees is independent
     scores.setflags(write=False)
-    return Shape(name, edges, scores[:-1], scores[-1])
+    deviations = None if variances is None else np.sqrt(variances)
+    return Shape(name, edges, scores[:-1], scores[-1], deviations)
 
 
-def _scores_at(
+def _places_at(
     tree: Tree, edges: tuple[float, ...] | None, points: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return a tree's scores at points; by its own edges, since many trees have few of theirs."""
+) -> NDArray[np.intp]:
+    """Return a tree's leaves at points; by its own edges, since many trees have few of theirs."""
     if edges is None:
-        return tree.values[tree.route(points[:, np.newaxis])]
+        return tree.route(points[:, np.newaxis])
     own = np.unique(
         [e for node in tree.nodes if isinstance(node.test, Cut) for e in node.test.edges]
     )
     ends = np.array([-math.inf, *own, math.nan])
-    rows = tree.values[tree.route(ends[:, np.newaxis])]
+    leaves = tree.route(ends[:, np.newaxis])
     between = np.searchsorted(own, points[:-1], side="right")
-    return np.asarray(rows[np.append(between, -1)])
+    return np.asarray(leaves[np.append(between, -1)])

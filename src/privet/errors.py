@@ -64,6 +64,10 @@ class ExportError(PrivetError, ValueError):
     """A model is larger than a form of export can hold."""
 
 
+class ReportError(PrivetError, ValueError):
+    """A report cannot be made of what was given."""
+
+
 class AuditError(PrivetError, ValueError):
     """What is to be audited cannot be, or not in this way."""
 
@@ -92,6 +96,10 @@ class PrivacyLeakWarning(UserWarning):
 
 class PublishedCostWarning(UserWarning):
     """A published calibration costs more than its paper counts; the message names both numbers."""
+
+
+class HighEpsilonWarning(UserWarning):
+    """An epsilon is so large that it protects nobody; the message says so in odds."""
 
 
 class UnsettledWarning(UserWarning):

@@ -6,6 +6,7 @@ Whatever Privet writes, it writes through :class:`OutputFile`:
   refused. A symbolic link is followed; the file that it leads to is replaced and the link stays.
 * It must not be one of the inputs, nor a file that a ledger needs. What counts is the file, not
   its name: links are looked through.
+* Commands replace a file that is there only if they are told to (``replace``).
 * A temporary file is opened beside it at once. So a missing folder, missing rights or a name that
   is too long are found before there is anything to lose. The content goes there, and replaces the
   old file in one step when it is complete. Whatever is killed leaves the old file, or no file, and
@@ -55,6 +56,8 @@ class OutputFile:
         The file to write.
     apart_from : mapping of str to path or None, optional
         Files that it must not be, by what to call them: ``{"the ledger": path}``.
+    replace : bool, default=True
+        Whether a file that is there already may be replaced; else it is refused.
 
     Raises
     ------
@@ -73,10 +76,14 @@ class OutputFile:
     """
 
     def __init__(
-        self, path: str | Path, apart_from: Mapping[str, str | Path | None] | None = None
+        self,
+        path: str | Path,
+        apart_from: Mapping[str, str | Path | None] | None = None,
+        *,
+        replace: bool = True,
     ) -> None:
         self.path = Path(path)
-        self._target = check_output(self.path, apart_from)
+        self._target = check_output(self.path, apart_from, replace=replace)
         try:
             self._temporary, self._file = _opened_beside(self._target)
         except OSError as error:
@@ -125,13 +132,16 @@ class OutputFile:
 
 
 def check_output(
-    path: str | Path, apart_from: Mapping[str, str | Path | None] | None = None
+    path: str | Path,
+    apart_from: Mapping[str, str | Path | None] | None = None,
+    *,
+    replace: bool = True,
 ) -> Path:
     """Return where an output really lies, or raise an error if it must not be written.
 
     Parameters
     ----------
-    path, apart_from
+    path, apart_from, replace
         As :class:`OutputFile` takes them.
     """
     there: os.stat_result | None
@@ -159,6 +169,11 @@ def check_output(
         raise OutputError(f"cannot write {path}: {_REASONS[errno.ELOOP]}")
     if not stat.S_ISREG(there.st_mode):
         raise OutputError(f"cannot write {path}: {_NO_FILE}")
+    if not replace:
+        raise OutputError(
+            f"cannot write {path}: there is such a file already; take another name, or replace it "
+            "with --force"
+        )
     if not os.access(target, os.W_OK) or _is_kept_by_others(target.parent, there):
         raise OutputError(f"cannot write {path}: {_REASONS[errno.EACCES]}")
     return target

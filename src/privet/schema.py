@@ -24,22 +24,26 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import tomli_w
 from numpy.typing import NDArray
 
+from privet import fragments
 from privet.errors import SchemaError
 from privet.grids import COARSE, fine_grid, landmarks, thin
 from privet.outputs import OutputFile
-from privet.visible import quoted
+from privet.visible import quoted, visible
+
+if TYPE_CHECKING:
+    from privet.reading.checks import SchemaCheck
 
 Value = str | int | float | bool
 
@@ -60,6 +64,12 @@ MAX_FILE_BYTES = 1 << 21
 #: Most parts of a key in a schema file, and most levels of lists in lists. A schema
 #: needs three and two; tomllib's time and memory grow with the square of the first.
 MAX_NESTING = 8
+
+#: In how many parts a person counts, whose records share them. More buys nothing, and an even
+#: number keeps the cost of a record below that of a person (docs/proofs/units.md).
+UNIT_PARTS = 60
+#: Most records of a person that can be said to count as whole ones.
+MOST_ROWS_PER_UNIT = 10_000
 
 #: Whole numbers of features lie within this, so that 64-bit floats are exact.
 LARGEST_WHOLE = 2**52
@@ -425,11 +435,60 @@ class Categorical:
         return {"type": "categorical", "values": list(self.values)}
 
 
+@dataclass(frozen=True)
+class Discovered:
+    """What the bounds and lists of a schema have cost that were found in the data, privately.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        All that was spent, in both halves of delta.
+    noise : str
+        ``"laplace"`` or ``"gaussian"``.
+    columns : int
+        Of how many columns bounds or lists were found.
+    lists : int
+        Of how many of these it was lists.
+    parts : int
+        What a person's records weigh, in all: 1 if a record is a person.
+    """
+
+    epsilon: float
+    delta: float
+    noise: str
+    columns: int
+    lists: int
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "delta"):
+            object.__setattr__(self, name, _number(getattr(self, name), f"the discovery's {name}"))
+        if not (self.epsilon > 0 and 0 <= self.delta < 1) or self.noise not in _NOISES:
+            raise SchemaError(
+                "a discovery has a positive epsilon, a delta below 1, and laplace or gaussian noise"
+            )
+        if (self.noise == "gaussian" or self.lists) and not self.delta:
+            raise SchemaError("a discovery of lists, or with gaussian noise, has a delta")
+        for count, least in ((self.columns, 1), (self.lists, 0), (self.parts, 1)):
+            if type(count) is not int or not least <= count <= _MOST_COUNTED:
+                raise SchemaError("a discovery has whole numbers of columns, lists and parts")
+        if self.lists > self.columns:
+            raise SchemaError("a discovery cannot find more lists than columns")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, for TOML and JSON."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+_NOISES = ("laplace", "gaussian")
+#: Counts of columns and parts are small.
+_MOST_COUNTED = 2**31
+
 Feature = Numeric | Categorical
 _KINDS = "Numeric(...), Integer(...), Date(...) or Categorical(...)"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Schema:
     """All that is public about a table.
 
@@ -447,6 +506,17 @@ class Schema:
         The table's name. A ledger opened for a named table refuses to pay for another one.
     drafted : bool, default=False
         True if the schema was read off the data (:meth:`draft`); fits then warn and are marked.
+    unit : str, optional
+        The column that says whose record a record is: a person, if many records may be of one.
+        Everything is then promised to persons, with all of their records, and each counts once.
+    rows_per_unit : int, optional
+        With a unit: at most this many records of a person are used, and each counts as much as any
+        other. If not given, all are used, and they share what the person counts.
+    parties_per_unit : int, default=1
+        With a unit, in a federation: at how many parties a person's records may lie.
+    discovered : Discovered, optional
+        What was paid if bounds or lists were found in the data privately (:meth:`discover`): cards
+        of models that are fitted with the schema add it.
 
     Examples
     --------
@@ -464,6 +534,10 @@ class Schema:
     bounds: Sequence[float] | None = None
     table: str | None = None
     drafted: bool = field(default=False)
+    unit: str | None = None
+    rows_per_unit: int | None = None
+    parties_per_unit: int = 1
+    discovered: Discovered | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.features, Mapping):
@@ -510,8 +584,43 @@ class Schema:
         _check_length(self.table, "the table's name")
         if not isinstance(self.drafted, bool):
             raise SchemaError("drafted must be true or false")
+        self._check_unit()
+        if not isinstance(self.discovered, Discovered | None):
+            raise SchemaError("discovered must say what was paid, or be left out")
         for name, value in (("features", features), ("classes", classes), ("bounds", bounds)):
             object.__setattr__(self, name, value)
+
+    def _check_unit(self) -> None:
+        if self.unit is None:
+            if self.rows_per_unit is not None or self.parties_per_unit != 1:
+                raise SchemaError('rows and parties are counted per unit: name it, unit = "..."')
+            return
+        if not isinstance(self.unit, str) or not self.unit:
+            raise SchemaError('the unit must be the name of a column: unit = "..."')
+        _check_length(self.unit, "the unit's name")
+        if self.unit in self.features or self.unit == self.target:
+            raise SchemaError(
+                f"the unit {quoted(self.unit)} says whose record it is: it cannot be a feature or "
+                "the target too"
+            )
+        most = UNIT_PARTS
+        if self.rows_per_unit is not None:
+            _check_whole(self.rows_per_unit, MOST_ROWS_PER_UNIT, "rows_per_unit")
+            most = self.rows_per_unit
+        _check_whole(self.parties_per_unit, most, "parties_per_unit")
+
+    @property
+    def unit_parts(self) -> int:
+        """In how many parts a unit of privacy counts: one, if that is a record."""
+        if self.unit is None:
+            return 1
+        return UNIT_PARTS if self.rows_per_unit is None else int(self.rows_per_unit)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns that a fit reads: features, the target, and the unit."""
+        named = (*self.names, self.target)
+        return named if self.unit is None else (*named, self.unit)
 
     @property
     def target_grid(self) -> NDArray[np.float64]:
@@ -526,6 +635,8 @@ class Schema:
 
     def of_numbers(self, name: str) -> bool:
         """Tell whether values of a feature, or of the target, are compared as numbers."""
+        if name == self.unit:
+            return False
         if name == self.target:
             return self.classes is None or all_numbers(self.classes)
         feature = self.features[name]
@@ -543,6 +654,28 @@ class Schema:
         """The number of codes of every feature, extra bins included."""
         return tuple(feature.size for feature in self.features.values())
 
+    def __repr__(self) -> str:
+        goal = "a number" if self.classes is None else f"{len(self.classes)} classes"
+        drafted = ", DRAFTED" if self.drafted else ""
+        name = visible(self.target, 40)
+        features = "1 feature" if len(self.features) == 1 else f"{len(self.features)} features"
+        return f"<Schema for {name}: {features}, {goal}{drafted}>"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[Any, ...]] = [
+            (name, feature.to_dict()["type"], _said(feature), feature.size - 1)
+            for name, feature in self.features.items()
+        ]
+        if self.classes is not None:
+            rows.append((self.target, "the target", ", ".join(map(str, self.classes)), ""))
+        elif self.bounds is not None:
+            rows.append(
+                (self.target, "the target", f"{self.bounds[0]:g} to {self.bounds[1]:g}", "")
+            )
+        head = ["column", "kind", "public values", "bins"]
+        unit = "" if self.unit is None else f"; protects persons by {self.unit}"
+        return fragments.whole(fragments.table(head, rows, f"{self!r}{unit}"))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain data: what the TOML and model files hold."""
         plain: dict[str, Any] = {}
@@ -555,6 +688,14 @@ class Schema:
             plain["bounds"] = list(self.bounds)
         if self.drafted:
             plain["draft"] = True
+        if self.unit is not None:
+            plain["unit"] = self.unit
+        if self.rows_per_unit is not None:
+            plain["rows_per_unit"] = int(self.rows_per_unit)
+        if self.parties_per_unit != 1:
+            plain["parties_per_unit"] = int(self.parties_per_unit)
+        if self.discovered is not None:
+            plain["discovered"] = self.discovered.to_dict()
         plain["features"] = {name: feature.to_dict() for name, feature in self.features.items()}
         return plain
 
@@ -562,9 +703,7 @@ class Schema:
     def from_dict(cls, plain: Any) -> Schema:
         """Build a schema from what :meth:`to_dict` returns, checking everything."""
         table = _table(plain, "the schema")
-        _known_keys(
-            table, {"table", "target", "classes", "bounds", "draft", "features"}, "the schema"
-        )
+        _known_keys(table, _KEYS, "the schema")
         if "target" not in table:
             raise SchemaError('the schema must name its target column: target = "..."')
         features = {
@@ -578,6 +717,10 @@ class Schema:
             bounds=_optional_list(table, "bounds"),
             table=table.get("table"),
             drafted=table.get("draft", False),
+            unit=table.get("unit"),
+            rows_per_unit=table.get("rows_per_unit"),
+            parties_per_unit=table.get("parties_per_unit", 1),
+            discovered=_discovered(table["discovered"]) if "discovered" in table else None,
         )
 
     def to_toml(self, path: str | Path) -> None:
@@ -614,30 +757,93 @@ class Schema:
         Limits come first: a file with more than :data:`MAX_FILE_BYTES` bytes, and keys or lists
         that are nested more deeply than :data:`MAX_NESTING`, are refused before they are parsed.
         """
-        try:
-            with Path(path).open("rb") as file:
-                raw = file.read(MAX_FILE_BYTES + 1)
-            if len(raw) > MAX_FILE_BYTES:
-                raise SchemaError(
-                    f"{path} is too large to be a schema file: it has more than "
-                    f"{MAX_FILE_BYTES:,} bytes"
-                )
-            text = raw.decode("utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise SchemaError(f"cannot read the schema file {path}") from error
-        if _is_nested(text):
-            raise SchemaError(
-                f"{path} is not a schema file: a key in it has more than {MAX_NESTING} parts, or a "
-                f"list is more than {MAX_NESTING} deep"
-            )
-        try:
-            plain = tomllib.loads(text)
-        except ValueError as error:  # also for a whole number with thousands of digits
-            # Only the place: the message may quote the file at any length.
-            place = re.search(r"\(at line (\d+), column (\d+)\)\Z", str(error))
-            where = f": see line {place[1]}, column {place[2]}" if place else ""
-            raise SchemaError(f"{path} is not valid TOML{where}") from None
+        plain = read_toml(path, "a schema file")
+        plain.pop("release", None)  # what a person says to a registry (docs/report.md)
         return cls.from_dict(plain)
+
+    @classmethod
+    def discover(
+        cls,
+        frame: Any,
+        kinds: Any,
+        epsilon: float,
+        delta: float | None = None,
+        *,
+        ledger: Any = None,
+        random_state: Any = None,
+    ) -> Schema:
+        """Find bounds and lists in a sensitive table, privately, and for a price.
+
+        Parameters
+        ----------
+        frame : table, path, stream or Source
+            As for ``fit``, with the target among its columns.
+        kinds : Kinds
+            What is public: the names of the columns and what kind each has; whatever else is known
+            of them is not asked.
+        epsilon : float
+        delta : float, optional
+            Without it, categories and classes must be listed in the kinds.
+        ledger : LedgerStore or path, optional
+            The ledger file of the table, which pays.
+        random_state
+            For tests: the schema is then marked as a draft.
+
+        Returns
+        -------
+        Schema
+            With :attr:`discovered`. Columns of which nothing is frequent enough are left out, with
+            a warning.
+        """
+        from privet.tables import discover
+
+        return discover(frame, kinds, epsilon, delta, ledger=ledger, random_state=random_state)
+
+    def check(self, rows: Any, target: Any = None, *, tolerance: float = 0.01) -> SchemaCheck:
+        """Say exactly how the schema fits a table, for the table's owner alone.
+
+        A schema with a slip (``"dead"`` for ``"Dead"``, ``high=12`` for ages) makes no fit fail:
+        it makes a model of noise, which is paid for. This finds such slips. The answer is an exact
+        statement about the rows and is not private: publish nothing of it, and choose nothing that
+        is published by it.
+
+        Parameters
+        ----------
+        rows : table, array, path, stream or Source
+            The rows, as ``fit`` takes them.
+        target : column, optional
+            The target, if it is no column of the rows.
+        tolerance : float, default=0.01
+            The share of the values of a column that may be unknown, or outside of the bounds.
+
+        Returns
+        -------
+        SchemaCheck
+            ``fits`` tells whether all columns fit and every class is found; printed, it says what
+            does not.
+
+        Examples
+        --------
+        >>> schema = Schema({"age": Numeric(0, 12)}, target="state", classes=["alive", "dead"])
+        >>> found = schema.check([[31], [64], [7]], ["Dead", "alive", "alive"])
+        >>> found.fits, found.columns[1].above
+        (False, 2)
+        >>> print(found.columns[0].problems[1])
+        no record has the class 'dead'; the data have 'Dead'
+        """
+        from privet.reading.checks import check_schema
+
+        return check_schema(self, rows, target, tolerance=tolerance)
+
+    def check_corrected(self) -> None:
+        """Raise if the schema is a draft: no ledger pays for models that are not private."""
+        if self.drafted:
+            raise SchemaError(
+                "the schema is a draft that was read off the data, so that no model fitted with it "
+                "is private, and no ledger file pays for one. Correct it by what is publicly known "
+                "and delete the line draft = true (in Python: drafted=False); or leave the ledger "
+                "out, and publish nothing that is fitted"
+            )
 
     def with_target(self, target: str) -> Schema:
         """Return the schema for another name of the target column."""
@@ -672,6 +878,59 @@ class Schema:
         from privet.reading.drafts import draft_schema
 
         return draft_schema(frame, target, values=values, classes=classes)
+
+
+#: What a schema file may say.
+_KEYS = {
+    "table",
+    "target",
+    "classes",
+    "bounds",
+    "draft",
+    "unit",
+    "rows_per_unit",
+    "parties_per_unit",
+    "discovered",
+    "features",
+}
+
+
+def _said(feature: Feature) -> str:
+    """Return what is public about a feature, in short."""
+    if isinstance(feature, Categorical):
+        return ", ".join(map(str, feature.values))
+    return f"{feature.written(feature.low)} to {feature.written(feature.high)}"
+
+
+def _check_whole(value: Any, most: int, what: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
+        raise SchemaError(f"{what} must be a whole number from 1 to {most}")
+
+
+def read_toml(path: str | Path, what: str) -> dict[str, Any]:
+    """Read a TOML file that somebody may have sent: limits first, and no value in a message."""
+    try:
+        with Path(path).open("rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
+        if len(raw) > MAX_FILE_BYTES:
+            raise SchemaError(
+                f"{path} is too large to be {what}: it has more than {MAX_FILE_BYTES:,} bytes"
+            )
+        text = raw.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SchemaError(f"cannot read {what.replace('a ', 'the ', 1)} {path}") from error
+    if _is_nested(text):
+        raise SchemaError(
+            f"{path} is not {what}: a key in it has more than {MAX_NESTING} parts, or a list is "
+            f"more than {MAX_NESTING} deep"
+        )
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # also for a whole number with thousands of digits
+        # Only the place: the message may quote the file at any length.
+        place = re.search(r"\(at line (\d+), column (\d+)\)\Z", str(error))
+        where = f": see line {place[1]}, column {place[2]}" if place else ""
+        raise SchemaError(f"{path} is not valid TOML{where}") from None
 
 
 def _number(value: Any, what: str) -> float:
@@ -842,6 +1101,15 @@ def _optional_list(table: Mapping[str, Any], key: str) -> tuple[Any, ...] | None
     if not isinstance(table[key], Sequence) or isinstance(table[key], str):
         raise SchemaError(f"{key} must be a list")
     return tuple(table[key])
+
+
+def _discovered(plain: Any) -> Discovered:
+    table = _table(plain, "discovered")
+    names = {each.name for each in fields(Discovered)}
+    _known_keys(table, names, "discovered")
+    if lacking := sorted(names - set(table)):
+        raise SchemaError(f"discovered lacks {quoted(lacking[0])}")
+    return Discovered(**table)
 
 
 _NUMERIC: dict[str, type[Numeric]] = {each.kind: each for each in (Numeric, Integer, Date)}

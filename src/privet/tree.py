@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from privet.errors import ModelFileError
 from privet.reading import feature_matrix
 from privet.schema import Categorical, Integer, Numeric, Schema
+from privet.visible import visible
 
 _BLOCK = 65_536
 
@@ -106,7 +107,7 @@ class Node:
         return (Node, (self.test, self.children, self.value, dict(self.released)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tree:
     """An immutable decision tree.
 
@@ -119,11 +120,16 @@ class Tree:
     scores : int
         0: a leaf's value is an answer. Otherwise its value is this many scores, which an
         :class:`~privet.ensemble.Ensemble` adds up.
+    deviations : array of shape (nodes, scores), optional
+        The standard deviation of the noise that a leaf's scores have, where the learner knows it:
+        a public number, since it follows from what was paid and released. It is of no use for
+        predictions, and model files do not hold it.
     """
 
     schema: Schema
     nodes: tuple[Node, ...]
     scores: int = 0
+    deviations: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", tuple(self.nodes))
@@ -141,6 +147,14 @@ class Tree:
             for child in node.children:
                 depths[child] = depths[place] + 1
         return depths
+
+    @property
+    def size_words(self) -> str:
+        """The size of the tree in words."""
+        return f"{self.n_leaves} {'leaf' if self.n_leaves == 1 else 'leaves'}, depth {self.depth}"
+
+    def __repr__(self) -> str:
+        return f"<Tree for {visible(self.schema.target, 40)}: {self.size_words}>"
 
     @property
     def n_leaves(self) -> int:
@@ -190,7 +204,7 @@ class Tree:
         return _Flat(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Tree, (self.schema, self.nodes, self.scores))
+        return (Tree, (self.schema, self.nodes, self.scores, self.deviations))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the nodes as plain data (the schema is written beside them)."""

@@ -7,10 +7,12 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from privet.audit import hostile, readers
 from privet.audit.readers import SCHEMAS, Container
+from privet.reading import Columns
 from privet.schema import Date, Numeric, all_numbers
 
 WRITERS = {writer.name: writer for writer in readers.known_writers()}
@@ -205,14 +207,14 @@ def test_all_schemas_and_columns_and_places_are_tried():
     seen = set()
 
     def look(container, schema):
-        seen.add(repr(schema))
+        seen.add(schema.toml())
         return good(container, schema)
 
     calls = []
     readers.audit(
         look, writers=LISTS, rounds=len(SCHEMAS), progress=lambda *done: calls.append(done)
     )
-    assert seen == set(map(repr, SCHEMAS))
+    assert seen == {schema.toml() for schema in SCHEMAS}
     assert calls == [(k + 1, len(SCHEMAS)) for k in range(len(SCHEMAS))]
 
 
@@ -239,3 +241,27 @@ def test_hostile_values_are_what_they_say():
     with pytest.raises(RuntimeError):
         float(values["an object that refuses"])
     assert len({kind for kind, _ in hostile.rows(2)}) == len(list(hostile.rows(2)))
+
+
+def test_persons_are_read_alone():
+    verdict = readers.audit(readers.read_persons)
+    assert verdict.holds, verdict.counterexamples[:3]
+    assert not set(verdict.refused) & {"CSV", "Parquet"}
+
+
+def test_identifiers_of_a_common_type_are_caught(monkeypatch):
+    """One missing identifier, and all others are read as 64-bit floats: as pandas would do."""
+    exact = Columns.identifiers
+
+    def common(self, schema):
+        found = exact(self, schema)
+        texts = found.to_pylist()
+        if None in texts:
+            texts = [None if text is None else text + b".0" for text in texts]
+        return pa.array(texts, pa.large_binary())
+
+    monkeypatch.setattr(Columns, "identifiers", common)
+    verdict = readers.audit(readers.read_persons, writers=FILES)
+    assert {found.what for found in verdict.counterexamples} >= {
+        "another record is read differently"
+    }

@@ -39,7 +39,7 @@ def folder(tmp_path, patients, monkeypatch):
 
 def fit(call_privet, data, *more):
     return call_privet("fit", data, "--schema", "schema.toml", "--learner", "diffpid3",
-                       "--max-depth", 1, *more)  # fmt: skip
+                       "--max-depth", 1, "--force", *more)  # fmt: skip
 
 
 def left(folder):

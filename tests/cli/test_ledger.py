@@ -32,7 +32,7 @@ def test_the_entries_of_an_old_model_are_shown_in_words(call_privet):
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("UPDATE opening SET version = 3", "newer Privet"),
+        ("UPDATE opening SET version = 6", "newer Privet"),
         ("UPDATE opening SET epsilon = '1e999999999'", "damaged"),
         ("UPDATE draws SET spent = '-100', settled_at = 0.0", "damaged"),
         ("UPDATE draws SET reserved_at = 1e300", "damaged"),

@@ -104,7 +104,7 @@ def test_a_name_of_the_longest_length_is_no_problem(folder, call_privet):
 
 
 def test_the_output_is_open_before_the_budget_is_reserved(folder, call_privet, monkeypatch):
-    def refuse(self, path, *_):
+    def refuse(self, path, *_, **__):
         raise OutputError("no")
 
     monkeypatch.setattr(OutputFile, "__init__", refuse)
@@ -214,7 +214,8 @@ def fill(self, *given, **options):
         except OSError: pass
     return learn(self, *given, **options)
 DiffPID3Classifier._learn = fill
-sys.argv = ["privet", *{FIT[:-2]!r}, {str(disk / "ledger")!r}, "--out", {str(disk / "m.json")!r}]
+sys.argv = ["privet", *{FIT[:-2]!r}, {str(disk / "ledger")!r},
+            "--force", "--out", {str(disk / "m.json")!r}]
 main()
 """
         spare = tmp_path_factory.mktemp("spare")
@@ -251,9 +252,43 @@ import os, signal, sys
 from privet.cli import main
 fsync = os.fsync
 os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
-sys.argv = ["privet", *{FIT[:-3]!r}, "--out", "m.json"]
+sys.argv = ["privet", *{FIT[:-3]!r}, "--force", "--out", "m.json"]
 main()
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True)
     assert done.returncode == -9, done.stderr
     assert Path("m.json").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [*FIT, "there.json"],
+        [*PREDICT, "there.csv"],
+        [*SHOW, "there.svg"],
+        [*DRAFT, "there.toml"],
+        ["certify", "model.json", "--rows", "300", "--accuracy", "0.8", "--plot", "there.svg"],
+        ["demo", "--rows", "1000", "--out", "there.json"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_files_are_replaced_only_if_that_is_said(folder, call_privet, command):
+    there = folder / command[-1]
+    there.write_text("mine")
+    code, output, error = call_privet(*command)
+    assert (code, output) == (2, "")
+    assert "there is such a file already" in error
+    assert "--force" in error
+    assert there.read_text() == "mine"
+    assert LedgerStore(folder / "ledger").withdrawals == ()
+    code, _, error = call_privet(*command, "--force")
+    assert code == 0, error
+    assert there.read_bytes() != b"mine"
+
+
+def test_the_picture_of_the_demo_is_not_replaced_either(folder, call_privet):
+    (folder / "new.svg").write_text("mine")
+    code, _, error = call_privet("demo", "--rows", "1000", "--out", "new.json")
+    assert code == 2
+    assert "new.svg: there is such a file already" in error
+    assert not (folder / "new.json").exists()

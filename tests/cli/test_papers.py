@@ -24,7 +24,7 @@ def fit(tmp_path, patients, call_privet):
     def call(learner, *options, schema="schema.toml"):
         return call_privet(
             "fit", tmp_path / "patients.csv", "--schema", tmp_path / schema,
-            "--out", tmp_path / "model.json", "--learner", learner, *options,
+            "--out", tmp_path / "model.json", "--force", "--learner", learner, *options,
         )  # fmt: skip
 
     return call
@@ -78,7 +78,7 @@ def test_options_reach_the_learner(fit, tmp_path):
             given("partition=false"),
             "is no option of --learner privatree; it has",
         ),
-        ("additive", given("leaf_error=0.1"), "is no option of --learner additive; it has none"),
+        ("additive", given("leaf_error=0.1"), "is no option of --learner additive; it has"),
         ("tree", given("schema=x"), "'schema' is no option of --learner tree"),
         ("tree", given("max_depth=3"), "max_depth has a flag of its own: --max-depth"),
         ("privatree", given("max_bins"), "--option takes name=value, not 'max_bins'"),

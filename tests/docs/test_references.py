@@ -13,7 +13,7 @@ ABSENT = {"utility.md", "privacy.md", "units.md", "style.md", "utility2.md"}
 CODE = [p for room in ("src", "tests") for p in sorted((ROOT / room).rglob("*.py"))]
 BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
 PAGES = sorted(p for room in ("docs", "benchmarks") for p in (ROOT / room).rglob("*.md"))
-TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+TOP = sorted(ROOT.glob("*.md"))
 
 
 def homes(path: Path) -> list[Path]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from privet.engines import BlockEngine, Engine, memory_engine, stored
 from privet.engines.blocks import Block
-from privet.engines.encoding import Encoder
+from privet.engines.encoding import Encoded, Encoder
 from privet.engines.memory import LocalBlocks
 from privet.reading import Columns, column_of
 from privet.schema import Schema
@@ -26,25 +26,23 @@ from privet.schema import Schema
 BOUNDS = (0, 0, 0.002, 0.1, 0.11, 0.11, 0.6, 0.61, 0.99, 1, 1)
 
 
-def encoded(table: Any, target: Any, schema: Schema) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return the codes and the targets of a table, as blocks have them."""
+def encoded(table: Any, target: Any, schema: Schema) -> Encoded:
+    """Return a table as blocks have it."""
     columns = Columns.of(table, schema)
     targets = columns.target(schema) if target is None else column_of(target, schema.target)
     encoder = Encoder(schema)
-    codes, labels = encoder.empty(len(columns))
-    encoder.encode(columns, codes, fast=False)
-    encoder.encode_target(targets, labels)
-    return codes, labels
+    found = encoder.empty(len(columns))
+    encoder.encode_rows(columns, targets, found, fast=False)
+    return found
 
 
 def cut(table: Any, target: Any, schema: Schema, *, fast: bool = False, **options: Any):
     """Return uneven blocks of a table."""
-    codes, labels = encoded(table, target, schema)
-    ends = [round(part * len(labels)) for part in BOUNDS]
-    parts = [slice(start, stop) for start, stop in pairwise(ends)]
+    found = encoded(table, target, schema)
+    ends = [round(part * len(found)) for part in BOUNDS]
     return [
-        Block(schema, [mine[part] for mine in codes], labels[part], fast=fast, **options)
-        for part in parts
+        Block(schema, mine.codes, mine.target, mine.names, fast=fast, **options)
+        for mine in (found[start:stop] for start, stop in pairwise(ends))
     ]
 
 
@@ -56,12 +54,15 @@ class Forgetful(LocalBlocks):
         self._luck = np.random.default_rng(len(blocks))
 
     def ask(self, question, forget):
-        self._blocks = tuple(
-            Block(block.schema, block._codes, block._target, fast=block.fast)
-            if self._luck.random() < 0.3
-            else block
-            for block in self._blocks
-        )
+        lost = []
+        for block in self._blocks:
+            if hasattr(self, "_luck") and self._luck.random() < 0.3:
+                arrays = block._codes, block._target, block.names
+                lost.append(Block(block.schema, *arrays, fast=block.fast, number=block.number))
+                lost[-1].parts = block.parts
+            else:
+                lost.append(block)
+        self._blocks = tuple(lost)
         return super().ask(question, forget)
 
 
@@ -69,8 +70,8 @@ class Remote(LocalBlocks):
     """Questions and answers travel as bytes; answers come in any order, and some twice."""
 
     def __init__(self, schema, blocks):
-        super().__init__(schema, blocks)
         self._luck = np.random.default_rng(len(blocks))
+        super().__init__(schema, blocks)
 
     def ask(self, question, forget):
         total = None

@@ -5,15 +5,18 @@ What every engine answers is compared with this one.
 
 from __future__ import annotations
 
+import copy
 import struct
 from bisect import bisect_right
 from dataclasses import dataclass
+from hashlib import blake2b
 from math import isnan
 
 import numpy as np
 
-from privet.engines.bases import Tabled, bounded_weights, calibration_moments
+from privet.engines.bases import UNIT, Tabled, bounded_weights, calibration_moments
 from privet.engines.losses import loss_of
+from privet.engines.weighing import ORDER_KEY
 from privet.reading import Columns, column_of
 from privet.schema import Numeric
 
@@ -55,6 +58,48 @@ class SlowEngine:
         else:
             self.targets = targets.codes(schema.classes).tolist()
             self.known = [code < len(schema.classes) for code in self.targets]
+        self.who = [None] * self.rows
+        self.weights = [1] * self.rows
+        if schema.unit is not None:
+            self.who = [found or None for found in columns.identifiers(schema).to_pylist()]
+            self.weigh()
+            self.known = [
+                known and weight > 0 for known, weight in zip(self.known, self.weights, strict=True)
+            ]
+
+    def weigh(self):
+        """Let the records of a person share its parts, in the order of their hashes."""
+        persons = {}
+        for i, (who, hashed) in enumerate(zip(self.who, self.hashes(ORDER_KEY), strict=True)):
+            if self.known[i]:
+                persons.setdefault(("alone", i) if who is None else who, []).append((hashed, i))
+        parts = self.schema.unit_parts // self.schema.parties_per_unit
+        self.weights = [0] * self.rows
+        for records in persons.values():
+            used = [i for _, i in sorted(records)[:parts]]
+            for rank, i in enumerate(used):
+                self.weights[i] = parts // len(used) + (rank < parts % len(used))
+                if self.schema.rows_per_unit is not None:
+                    self.weights[i] = 1
+
+    def hashes(self, key):
+        """Return a keyed hash of every record."""
+        whole = [
+            values
+            if not isinstance(feature, Numeric)
+            else [
+                len(feature.grid) + 1 if isnan(x) else bisect_right(feature.grid, x) for x in values
+            ]
+            for feature, values in zip(self.features, self.values, strict=True)
+        ]
+        found = []
+        for i in range(self.rows):
+            state = key
+            for codes in whole:
+                state = mix(state ^ codes[i])
+            target = 0.0 if self.targets[i] != self.targets[i] else float(self.targets[i]) + 0.0
+            found.append(mix(state ^ struct.unpack("<Q", struct.pack("<d", target))[0]))
+        return found
 
     def codes(self, view):
         """Return the codes of all records, one list per feature."""
@@ -83,22 +128,19 @@ class SlowEngine:
     def root(self, view):
         return Cells([0 if known else -1 for known in self.known], 1, view)
 
+    def portion(self, key, start, stop):
+        """Forget all that the other records are: then nobody can count them."""
+        again = copy.copy(self)
+        places = self.parts(None, 2**24, key).of
+        again.known = [start <= place < stop for place in places]
+        return again
+
     def parts(self, view, count, key):
-        whole = [
-            values
-            if not isinstance(feature, Numeric)
-            else [
-                len(feature.grid) + 1 if isnan(x) else bisect_right(feature.grid, x) for x in values
-            ]
-            for feature, values in zip(self.features, self.values, strict=True)
-        ]
         found = []
-        for i in range(self.rows):
-            state = key
-            for codes in whole:
-                state = mix(state ^ codes[i])
-            target = 0.0 if self.targets[i] != self.targets[i] else float(self.targets[i]) + 0.0
-            state = mix(state ^ struct.unpack("<Q", struct.pack("<d", target))[0])
+        for i, hashed in enumerate(self.hashes(key)):
+            state = hashed if self.who[i] is None else key
+            for word in struct.unpack("<QQQ", name(self.who[i])) if self.who[i] else ():
+                state = mix(state ^ word)
             found.append(((state >> 32) * count) >> 32 if self.known[i] else -1)
         return Cells(found, count, view)
 
@@ -145,15 +187,22 @@ class SlowEngine:
     def class_counts(self, cells):
         return self._counts(cells, None)
 
+    def row_counts(self, cells):
+        counts = np.zeros(cells.size, dtype=np.int64)
+        for cell in cells.of:
+            if cell >= 0:
+                counts[cell] += 1
+        return counts
+
     def target_counts(self, cells, steps):
         return self._counts(cells, steps)
 
     def _counts(self, cells, steps):
         labels, kinds = self.labels(steps)
         counts = np.zeros((cells.size, kinds), dtype=np.int64)
-        for cell, label in zip(cells.of, labels, strict=True):
+        for cell, label, weight in zip(cells.of, labels, self.weights, strict=True):
             if cell >= 0:
-                counts[cell, label] += 1
+                counts[cell, label] += weight
         return counts
 
     def grid_counts(self, feature):
@@ -161,15 +210,16 @@ class SlowEngine:
             low, high = self.schema.bounds
             marks = [(point - low) / (high - low) for point in self.schema.target_grid.tolist()]
             counts = np.zeros(len(marks) + 2, dtype=np.int64)
-            for y, known in zip(self.numbers().tolist(), self.known, strict=True):
-                if known:
-                    counts[bisect_right(marks, y)] += 1
+            for i, y in enumerate(self.numbers().tolist()):
+                if self.known[i]:
+                    counts[bisect_right(marks, y)] += self.weights[i]
             return counts
         grid = self.features[feature].grid.tolist()
         counts = np.zeros(len(grid) + 2, dtype=np.int64)
-        for x, known in zip(self.values[feature], self.known, strict=True):
-            if known:
-                counts[len(grid) + 1 if isnan(x) else bisect_right(grid, x)] += 1
+        for i, x in enumerate(self.values[feature]):
+            if self.known[i]:
+                place = len(grid) + 1 if isnan(x) else bisect_right(grid, x)
+                counts[place] += self.weights[i]
         return counts
 
     def histograms(self, cells, features, steps=None):
@@ -180,7 +230,7 @@ class SlowEngine:
             found[j] = np.zeros((cells.size, cells.view.sizes[j], kinds), dtype=np.int64)
             for i, cell in enumerate(cells.of):
                 if cell >= 0:
-                    found[j][cell, codes[j][i], labels[i]] += 1
+                    found[j][cell, codes[j][i], labels[i]] += self.weights[i]
         if cells.size:
             yield slice(0, cells.size), found
 
@@ -188,17 +238,43 @@ class SlowEngine:
         targets = self.numbers()
         found = self.loss.moments(targets, scores, reach, pure=pure)
         sums = np.zeros((cells.size, found.shape[1]), dtype=np.int64)
-        for cell, row in zip(cells.of, found, strict=True):
+        for cell, row, weight in zip(cells.of, found, self.weights, strict=True):
             if cell >= 0:
-                sums[cell] += row
+                sums[cell] += weight * row
         return sums
 
     def distance_counts(self, cells, scores, marks):
         counts = np.zeros((cells.size, len(marks) + 1), dtype=np.int64)
-        for cell, y, score in zip(cells.of, self.numbers().tolist(), scores[:, 0], strict=True):
+        for i, (cell, y) in enumerate(zip(cells.of, self.numbers().tolist(), strict=True)):
             if cell >= 0:
-                counts[cell, sum(abs(y - score) > mark for mark in marks)] += 1
+                beyond = sum(abs(y - scores[i, 0]) > mark for mark in marks)
+                counts[cell, beyond] += self.weights[i]
         return counts
+
+    def outcome_counts(self, cells, scores, ends):
+        kinds = len(self.schema.classes)
+        size = kinds if ends is None else len(ends) + 1
+        counts = np.zeros((cells.size, kinds, size), dtype=np.int64)
+        for i, (cell, row) in enumerate(zip(cells.of, scores.tolist(), strict=True)):
+            if ends is not None:
+                found = sum(row[0] >= end for end in ends)
+            else:
+                found = int(row[0] > 0) if len(row) == 1 else row.index(max(row))
+            if cell >= 0:
+                counts[cell, self.targets[i], found] += self.weights[i]
+        return counts
+
+    def error_sums(self, cells, scores):
+        sums = np.zeros((cells.size, 4), dtype=np.int64)
+        for i, (cell, y) in enumerate(zip(cells.of, self.numbers().tolist(), strict=True)):
+            if cell >= 0:
+                a = abs(y - min(max(float(scores[i, 0]), 0.0), 1.0))
+                one, two, four = round(UNIT * a), round(UNIT * a * a), round(UNIT * a**4)
+                two = min(two, one)
+                four = min(four, two)
+                found = np.array([four, two - four, one - two, UNIT - one])
+                sums[cell] += self.weights[i] * found
+        return sums
 
     def slopes(self, cells, scores, basis, largest, longest):
         """One record at a time: a record's integers do not depend on who is asked with it."""
@@ -215,7 +291,7 @@ class SlowEngine:
             residuals = self.loss.residuals(targets[i : i + 1], scores[i : i + 1])
             squares = np.array([(values**2).sum()])
             (weights,) = bounded_weights(residuals, squares, largest, longest)
-            sums += np.outer(values, weights)
+            sums += self.weights[i] * np.outer(values, weights)
         return sums
 
     def calibration(self, cells, scores, shift, factor):
@@ -224,7 +300,8 @@ class SlowEngine:
         for i, cell in enumerate(cells.of):
             if cell >= 0:
                 apart = scores[i : i + 1, 0] - start
-                sums += calibration_moments(targets[i : i + 1], apart, shift, factor)[0]
+                found = calibration_moments(targets[i : i + 1], apart, shift, factor)[0]
+                sums += self.weights[i] * found
         return sums
 
     def _places(self, cells, axes):
@@ -237,7 +314,11 @@ class SlowEngine:
 
     def places(self, cells, axes):
         width = max(cells.view.sizes)
-        keys = [cell * width + place for _, cell, place in self._places(cells, axes)]
+        keys = [
+            cell * width + place
+            for i, cell, place in self._places(cells, axes)
+            for _ in range(self.weights[i])
+        ]
         return np.unique(np.array(keys, dtype=np.int64), return_counts=True)
 
     def sides(self, cells, axes, middle, steps):
@@ -245,7 +326,7 @@ class SlowEngine:
         counts = np.zeros((cells.size, 3, kinds), dtype=np.int64)
         for i, cell, place in self._places(cells, axes):
             side = int(place >= middle[cell]) + int(place > middle[cell])
-            counts[cell, side, labels[i]] += 1
+            counts[cell, side, labels[i]] += self.weights[i]
         return counts
 
     # Whole trees
@@ -259,7 +340,7 @@ class SlowEngine:
         codes = self.codes(cells.view)
         for i in range(self.rows):
             if cells.of[i] == cell:
-                yield tuple(mine[i] for mine in codes), labels[i], weights[i]
+                yield tuple(mine[i] for mine in codes), labels[i], weights[i] * self.weights[i]
 
     def tree_rows(self, cells, start, stop, scores, reach):
         return [sorted(self._records(cells, cell, scores, reach)) for cell in range(start, stop)]
@@ -300,6 +381,13 @@ def _values(part, place):
     peak = np.zeros(part.size, dtype=np.int64)
     peak[place] = part.height
     return peak - part.levels
+
+
+def name(who):
+    """Return the name of a person, of 24 bytes."""
+    if len(who) > 23:
+        return blake2b(who, digest_size=23).digest() + b"\xff"
+    return who.ljust(23, b"\0") + bytes([len(who)])
 
 
 def mix(state):

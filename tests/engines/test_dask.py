@@ -1,5 +1,6 @@
 """Rows on a Dask cluster: the same models, whoever is lost on the way."""
 
+import itertools
 import os
 import signal
 import time
@@ -8,15 +9,26 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from privet import Budget, Numeric, PrivateTable, Schema
+from privet import Budget, Numeric, PrivateTable, PrivateTreeClassifier, Schema
+from privet.datasets import STAYS, make_stays
 from privet.engines import View, memory_engine, parquet
 from privet.engines.dask import DaskBlocks, dask_engine
-from privet.errors import DataError, EngineError, PrivacyLeakWarning
+from privet.errors import DataError, EngineError
 from privet.tables import private
 
 from ..golden.seeded import CASES, make_table  # noqa: TID252  # tests have no names of their own
+from ..repeated import some_of  # noqa: TID252
+from .walk import SCHEMAS, make_rows, walk_through
 
 distributed = pytest.importorskip("distributed")
+pytestmark = [
+    # One process of a test run starts a cluster, and not each of them.
+    pytest.mark.xdist_group("dask"),
+    # Seeds are fixed here. The cluster's scheduler is a thread of this process, and what it does
+    # about warnings of its own undoes what a test does about ours for a few lines only.
+    pytest.mark.filterwarnings("ignore::privet.errors.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore::privet.errors.PublishedCostWarning"),
+]
 
 #: One of every kind of learner.
 CHOSEN = (
@@ -26,14 +38,13 @@ CHOSEN = (
     "tree_depth_2",
     "tree_four",
     "boosting_rounds",
+    "boosting_from_slopes",
     "regression_tree_sad",
     "boosting_number_depth",
     "diprime_classes_flip",
     "patil_singh_parts",
 )
 SCHEMA = Schema({"x": Numeric(0, 1)}, "y", classes=[0, 1])
-#: Seconds within which a fit that loses a worker ends.
-SOON = 15.0
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +64,15 @@ def cluster():
 
 @pytest.fixture
 def client(cluster):
-    cluster.wait_for_workers(2, timeout=60)  # the last one that was killed is back
-    return cluster
+    """A cluster whose workers answer: the last one that was killed is noticed, and back."""
+    end = time.monotonic() + 60
+    while True:
+        cluster.wait_for_workers(2, timeout=60)
+        alive = cluster.run(os.getpid, on_error="return").values()
+        if len(alive) == 2 and all(isinstance(each, int) for each in alive):
+            return cluster
+        assert time.monotonic() < end, "a worker that was killed did not come back"
+        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +109,11 @@ def fit_on(monkeypatch, client, source, case, **options):
 
     with monkeypatch.context() as patch:
         patch.setattr(private, "memory_engine", make)
-        model = CASES[case].fit()
-    for engine in engines:
-        engine.close()
+        try:
+            model = CASES[case].fit()
+        finally:
+            for engine in engines:
+                engine.close()
     assert len(engines) == 1
     return model
 
@@ -105,14 +125,35 @@ def write(path, rows, seed=0):
     return table
 
 
-@pytest.mark.parametrize("case", CHOSEN)
+@pytest.mark.parametrize(
+    ("kind", "gather"),
+    some_of(
+        itertools.product(SCHEMAS, [True, False]),
+        lambda kind, gather: (kind, gather) in {("two", True), ("number", False)},
+    ),
+)
+def test_every_question_has_the_answer_of_plain_counting(client, tmp_path, kind, gather):
+    table = make_rows(kind, 150)
+    pyarrow.parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=40)
+    engine = dask_engine(tmp_path, SCHEMAS[kind], client=client, gather=gather)
+    walk_through(engine, table, SCHEMAS[kind], 0)
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    "case",
+    some_of(CHOSEN, {"topdown", "tree_depth_2", "boosting_number_depth"}.__contains__),
+)
 def test_models_are_those_of_memory(client, folder, monkeypatch, tmp_path, case):
     source = folder / CASES[case].table
     found = fit_on(monkeypatch, client, source, case)
     assert saved(found, tmp_path / "found") == saved(CASES[case].fit(), tmp_path / "memory")
 
 
-@pytest.mark.parametrize("case", ["tree_depth_2", "tree_four", "regression_tree_depth"])
+@pytest.mark.parametrize(
+    "case",
+    some_of(["tree_depth_2", "tree_four", "regression_tree_depth"], "tree_depth_2".__eq__),
+)
 def test_models_are_the_same_if_no_row_leaves_the_cluster(
     client, folder, monkeypatch, tmp_path, case
 ):
@@ -161,22 +202,62 @@ def kill_at(monkeypatch, client, question, *, inside):
 
 @pytest.mark.parametrize(
     ("case", "question", "gather", "inside"),
-    [
-        ("topdown", 0, True, False),
-        ("topdown", 6, True, True),
-        ("boosting_rounds", 9, True, False),
-        ("tree_depth_2", 3, False, True),
-    ],
+    some_of(
+        [
+            ("topdown", 0, True, False),
+            ("topdown", 6, True, True),
+            ("boosting_rounds", 9, True, False),
+            ("tree_depth_2", 3, False, True),
+        ],
+        lambda case, question, gather, inside: inside and not gather,
+    ),
 )
 def test_a_killed_worker_changes_nothing(
     client, folder, monkeypatch, tmp_path, case, question, gather, inside
 ):
     asked = kill_at(monkeypatch, client, question, inside=inside)
-    start = time.monotonic()
     found = fit_on(monkeypatch, client, folder / CASES[case].table, case, gather=gather)
-    assert time.monotonic() - start < SOON
     assert len(asked) > question + 1
     assert saved(found, tmp_path / "found") == saved(CASES[case].fit(), tmp_path / "memory")
+
+
+def persons(path):
+    """Write rows of persons, whose records lie in all pieces; return the table and its schema."""
+    table = pyarrow.table(make_stays(300, most=8, seed=1))
+    pyarrow.parquet.write_table(table, path, row_group_size=150)
+    return table
+
+
+def test_persons_span_workers(client, tmp_path):
+    table = persons(tmp_path / "stays.parquet")
+    view = View.of_bins(STAYS)
+    here, there = memory_engine(table, None, STAYS), dask_engine(tmp_path, STAYS, client=client)
+    assert there._blocks._count > 3
+    expected = here.class_counts(here.root(view)).tolist()
+    assert np.sum(expected) == 60 * 300
+    assert there.class_counts(there.root(view)).tolist() == expected
+    lose_a_worker(client)
+    assert there.class_counts(there.root(view)).tolist() == expected
+    parts = [engine.parts(view, 4, 11) for engine in (here, there)]
+    assert there.class_counts(parts[1]).tolist() == here.class_counts(parts[0]).tolist()
+    there.close()
+
+
+def test_a_killed_worker_changes_no_weights(client, tmp_path, monkeypatch):
+    table = persons(tmp_path / "stays.parquet")
+
+    def fitted(given):
+        opened = PrivateTable(given, None, None, Budget(1.0), random_state=5)
+        return PrivateTreeClassifier(1.0).fit(opened).to_model().to_json()
+
+    expected = fitted(memory_engine(table, None, STAYS))
+    asked = kill_at(
+        monkeypatch, client, 1, inside=False
+    )  # while records are weighed, or soon after
+    there = dask_engine(tmp_path, STAYS, client=client)
+    assert fitted(there) == expected
+    assert len(asked) > 2
+    there.close()
 
 
 def lose_a_worker(client):
@@ -221,13 +302,16 @@ def test_workers_forget_what_nobody_has(client, tmp_path):
         engine.class_counts(root)
         engine.class_counts(below)
 
+    mine = engine._blocks.engine
+
     def remembered():
         from privet.engines import _workers
 
         return [
             (len(block._cells), len(table.known))
-            for table in _workers._tables.values()
+            for name, table in _workers._tables.items()
             for block, _ in table.blocks.values()
+            if name == mine
         ]
 
     assert all(
@@ -244,8 +328,7 @@ def test_a_source_that_changes_stops_the_fit(client, tmp_path, change):
     path = tmp_path / "rows.parquet"
     write(path, 1_000)
     engine = dask_engine(path, SCHEMA, client=client)
-    with pytest.warns(PrivacyLeakWarning):
-        table = PrivateTable(engine, None, None, Budget(2.0), random_state=1)
+    table = PrivateTable(engine, None, None, Budget(2.0), random_state=1)
     cells = table.root()
     cells.noisy_counts(0.5)
     if change == "no file":
@@ -262,8 +345,7 @@ def test_a_source_that_changes_stops_the_fit(client, tmp_path, change):
 def test_a_question_that_fails_is_paid_for_and_released_to_nobody(client, tmp_path):
     write(tmp_path / "rows.parquet", 1_000)
     engine = dask_engine(tmp_path, SCHEMA, client=client)
-    with pytest.warns(PrivacyLeakWarning):
-        table = PrivateTable(engine, None, None, Budget(2.0), random_state=1)
+    table = PrivateTable(engine, None, None, Budget(2.0), random_state=1)
 
     def fail():
         from privet.engines import _workers
@@ -353,6 +435,31 @@ def test_another_version_is_refused(client, tmp_path, monkeypatch):
     finally:
         client.run(pretend(privet.__version__))
     engine.close()
+
+
+def test_a_worker_without_the_library_is_refused(client, tmp_path):
+    write(tmp_path / "rows.parquet", 1_000)
+
+    def hide():
+        import sys
+
+        sys.hidden = sys.modules["privet"]
+        sys.modules["privet"] = None
+
+    def show():
+        import sys
+
+        sys.modules["privet"] = sys.hidden
+
+    dask_engine(tmp_path, SCHEMA, client=client).close()  # which has imported it
+    one = [next(iter(client.nthreads()))]
+    client.run(hide, workers=one)
+    try:
+        with pytest.raises(EngineError, match="a worker lacks privet: install version"):
+            dask_engine(tmp_path, SCHEMA, client=client)
+    finally:
+        client.run(show, workers=one)
+    dask_engine(tmp_path, SCHEMA, client=client).close()
 
 
 def test_files_that_differ_are_refused(client, tmp_path):

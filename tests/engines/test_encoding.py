@@ -32,10 +32,10 @@ MIXED = Schema(
 def encode(columns, view, *, fast):
     """Return the codes of a table as a view sees them."""
     encoder = Encoder(view.schema)
-    codes, target = encoder.empty(len(columns))
-    encoder.encode(columns, codes, fast=fast)
-    assert sum(kept.nbytes for kept in (*codes, target)) == len(columns) * encoder.row_bytes
-    return Block(view.schema, codes, target, fast=fast).codes(view)
+    found = encoder.empty(len(columns))
+    encoder.encode(columns, found.codes, fast=fast)
+    assert sum(kept.nbytes for kept in found.arrays) == len(columns) * encoder.row_bytes
+    return Block(view.schema, found.codes, found.target, fast=fast).codes(view)
 
 
 def mixed_values():

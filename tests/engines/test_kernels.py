@@ -209,7 +209,7 @@ def test_counts(counting, chunk, fast):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_kernels, "_CHUNK", chunk)
         counts = np.full((len(columns), n_keys + 1, size), 5, dtype=np.int32)
-        _kernels.count(columns, keys, counts, fast=fast)
+        _kernels.count(columns, keys, None, counts, fast=fast)
     assert np.array_equal(counts[:, :-1], expected + 5)  # it adds to what is there
 
 
@@ -266,3 +266,38 @@ def test_routing(data, width, fast):
 def test_only_large_tables_are_compiled():
     assert not _kernels.compiled(_kernels.COMPILE_FROM - 1)
     assert _kernels.compiled(_kernels.COMPILE_FROM)
+
+
+@FAST
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), width=WIDTHS)
+def test_sums_at_codes_and_by_codes(data, width, fast):
+    """Fractions too: they are added feature after feature, hence to the last bit the same."""
+    sizes = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
+    rows = data.draw(st.integers(0, 12))
+    seed = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    codes = np.array([seed.integers(0, size, rows) for size in sizes], dtype=width)
+    chosen = data.draw(st.permutations(range(len(sizes))))[: data.draw(st.integers(0, len(sizes)))]
+    tables = [(j, seed.normal(size=sizes[j])) for j in chosen]
+    start = data.draw(st.integers(0, rows))
+    part = slice(start, data.draw(st.integers(start, rows)))
+    mine = range(part.start, part.stop)
+
+    expected = []
+    for i in mine:
+        total = 0.0
+        for j, table in tables:
+            total += float(table[codes[j, i]])
+        expected.append(total)
+    found = _kernels.CodeTables.of(tables, np.float64).sums(codes, part, fast=fast)
+    assert found.tolist() == expected
+
+    weights = seed.integers(-(2**17), 2**17, len(mine))
+    totals = _kernels.CodeTables.of([(j, np.zeros(sizes[j], int)) for j in chosen], np.int64)
+    totals.add(codes, part, weights, fast=fast)
+    by_hand = [
+        sum(int(w) for i, w in zip(mine, weights, strict=True) if codes[j, i] == code)
+        for j in chosen
+        for code in range(sizes[j])
+    ]
+    assert totals.values.tolist() == by_hand

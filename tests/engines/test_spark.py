@@ -9,12 +9,14 @@ import pyarrow.parquet
 import pytest
 
 from privet import Numeric, Schema
+from privet.datasets import STAYS, make_stays
 from privet.engines import View, memory_engine
 from privet.engines.spark import SparkBlocks, spark_engine
-from privet.errors import DataError, EngineError
+from privet.errors import ColumnTypeError, DataError, EngineError
 from privet.tables import private
 
 from ..golden.seeded import CASES, make_table  # noqa: TID252  # tests have no names of their own
+from .walk import SCHEMAS, make_rows, walk_through
 
 pytestmark = [
     pytest.mark.spark,
@@ -83,11 +85,37 @@ def fit_on(monkeypatch, frame, case, folder):
     return model
 
 
-@pytest.mark.parametrize("case", ["topdown", "diffpid3", "tree_depth_2", "boosting_number_depth"])
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_every_question_has_the_answer_of_plain_counting(session, tmp_path, kind):
+    table = make_rows(kind, 150)
+    for k in range(3):
+        pyarrow.parquet.write_table(table.slice(50 * k, 50), tmp_path / f"{k}.parquet")
+    frame = session.read.parquet(str(tmp_path))
+    engine = spark_engine(frame, SCHEMAS[kind], gather=kind != "two")
+    walk_through(engine, table, SCHEMAS[kind], 0)
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    "case", ["topdown", "diffpid3", "tree_depth_2", "boosting_from_slopes", "boosting_number_depth"]
+)
 def test_models_are_those_of_memory(frames, monkeypatch, tmp_path, case):
     (tmp_path / "blocks").mkdir()
     found = fit_on(monkeypatch, frames[CASES[case].table], case, tmp_path / "blocks")
     assert saved(found, tmp_path / "found") == saved(CASES[case].fit(), tmp_path / "memory")
+
+
+def test_persons_come_together(session, tmp_path):
+    table = pyarrow.table(make_stays(300, most=8, seed=1))
+    pyarrow.parquet.write_table(table, tmp_path / "stays.parquet", row_group_size=150)
+    frame = session.read.parquet(str(tmp_path / "stays.parquet")).repartition(3)
+    view = View.of_bins(STAYS)
+    here, there = memory_engine(table, None, STAYS), spark_engine(frame, STAYS)
+    for make in (lambda e: e.root(view), lambda e: e.parts(view, 4, 11)):
+        assert there.class_counts(make(there)).tolist() == here.class_counts(make(here)).tolist()
+    there.close()
+    with pytest.raises(ColumnTypeError, match="make it text or whole numbers"):
+        spark_engine(frame.withColumn("patient_id", frame.creatinine), STAYS)
 
 
 def test_killed_processes_and_lost_files_change_nothing(frames, monkeypatch, tmp_path):

@@ -23,7 +23,14 @@ import pytest
 
 from privet import Budget, Categorical, LedgerStore, Numeric, PrivateTable, Schema, Source, encode
 from privet.engines import _kernels, encode_stream, memory_engine, open_blocks, stored
-from privet.errors import DataError, EngineError, PrivacyLeakWarning, PrivetError, SchemaError
+from privet.errors import (
+    BudgetExceeded,
+    DataError,
+    EngineError,
+    PrivacyLeakWarning,
+    PrivetError,
+    SchemaError,
+)
 from privet.estimators import DiffPID3Classifier, PrivateTreeClassifier
 from privet.reading import stream_of, streams
 
@@ -384,6 +391,33 @@ def test_a_disk_that_is_full_in_the_middle_of_a_fit(many_blocks, tmp_path, monke
     assert LedgerStore(ledger).spent == 1  # all that was reserved
 
 
+@seeds
+def test_a_fit_without_budget_reads_no_row(tmp_path):
+    store = LedgerStore.create(tmp_path / "ledger", Budget(1.5), columns=["a", "b", "y"])
+    model = DiffPID3Classifier(1.0, schema=SCHEMA, max_depth=1, ledger=store)
+    read = []
+
+    def batches(before=lambda: None):
+        read.append(1)
+        before()
+        yield from make_rows().to_batches()
+
+    model.fit(Source(batches(), tmp_path))
+    assert len(read) == 1
+    with pytest.raises(BudgetExceeded, match="nothing was spent"):
+        model.fit(Source(batches(), tmp_path))
+    assert len(read) == 1
+    # Who draws while the rows are read was first: they are read in vain, and not published.
+    model = DiffPID3Classifier(0.25, schema=SCHEMA, max_depth=1, ledger=store)
+    draw = batches(lambda: store.reserve(Budget(0.4), "another", columns=["a"]))
+    spent = store.spent
+    with pytest.raises(BudgetExceeded, match="nothing was spent"):
+        model.fit(Source(draw, tmp_path))
+    assert len(read) == 2
+    assert float(store.spent - spent) == 0.4
+    assert is_left(tmp_path) == ["ledger"]
+
+
 def test_disks_that_cannot_reserve_room(many_blocks, tmp_path, monkeypatch):
     def cannot(*_):
         raise OSError(errno.EOPNOTSUPP, "")
@@ -529,9 +563,8 @@ def test_codes_beyond_their_list(schema, name, tmp_path):
     kept = make_kept(tmp_path, schema=schema)
     header = json.loads((kept / "blocks.json").read_text())
     encoder = stored.Encoder(schema)
-    target, *codes = (
-        array.copy() for array in stored._mapped(kept / "block-000000", encoder, 1_000)
-    )
+    found = stored._mapped(kept / "block-000000", encoder, 1_000)
+    target, *codes = (array.copy() for array in stored._in_order(found))
     if name == "a":
         codes[0][3] = encoder.sizes[0]
     else:

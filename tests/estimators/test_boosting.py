@@ -436,7 +436,7 @@ def test_wider_bounds_cost_little(delta):
     for width in (1, 10):
         schema = replace(SCHEMAS["number"], bounds=(5 - 5 * width, 5 + 5 * width))
         model = PrivateBoostingRegressor(
-            2.0, delta, schema, n_rounds=8, max_depth=2, n_rows=4_000, random_state=0
+            2.0, schema, delta, n_rounds=8, max_depth=2, n_rows=4_000, random_state=0
         ).fit(table, target)
         errors.append(np.mean((model.predict(table) - target) ** 2))
     assert errors[1] < 1.5 * errors[0]
@@ -465,15 +465,15 @@ class TestRules:
         assert rounds_of(10**9, **known | {"labels": 3}) == 40
 
     def test_upper_features_rotate(self):
-        """A quarter of the features for two classes, three for more; all of them in turn."""
+        """A fifth of the features for two classes, three for more; all of them in turn."""
         features = {f"x{j}": Numeric(0, 1) for j in range(9)}
         budget = Budget(rho=1)
-        for classes, rows, width in ((2, 20_000, 3), (4, 20_000, 3), (4, 2_000, None)):
+        for classes, rows, width in ((2, 20_000, 2), (4, 20_000, 3), (4, 2_000, None)):
             schema = Schema(features, "y", classes=list(range(classes)))
             plan = make_plan(schema, rows, budget.limit, budget, None, None)
             assert {block.width for block in plan.rounds if block.depth == 3} <= {width}
             assert (plan.rounds[0].depth == 3) == (width is not None) or classes == 4
-        assert {j for turn in range(9) for j in spread_out(9, 3, turn)} == set(range(9))
+        assert {j for turn in range(9) for j in spread_out(9, 2, turn)} == set(range(9))
 
     def test_quantiles_are_finer_where_rows_pay_for_them(self):
         schema = Schema({"x": Numeric(0, 1)}, "y", classes=[0, 1])

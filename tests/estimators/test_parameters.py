@@ -19,7 +19,16 @@ from privet.estimators.parameters import (
 )
 from privet.estimators.registry import default_of, estimators, parameters_of
 
-COMMON = {"epsilon", "delta", "schema", "ledger", "random_state"}
+COMMON = {
+    "epsilon",
+    "delta",
+    "schema",
+    "ledger",
+    "random_state",
+    "test_share",
+    "test_by",
+    "verbose",
+}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +138,7 @@ class TestEstimators:
         doc = inspect.getdoc(kind)
         for name in inspect.signature(kind).parameters:
             assert name in doc.partition("Attributes\n")[0], name
-        assert "Privacy\n-------" in doc
+        assert "Notes\n-----\n**Privacy.**" in doc
         assert "\n<" not in doc
         assert "schema_ : Schema\n    The schema in use.\nprivacy_ : PrivacyCard\n" in doc
 

@@ -1,5 +1,6 @@
 """The list of learners, and everything that has to be true of each of them."""
 
+import inspect
 import re
 from pathlib import Path
 
@@ -49,15 +50,20 @@ def test_the_documents_list_every_learner():
     for kind in estimators():
         home = "privet.baselines" if kind in BASELINES else "privet"
         assert f".. autoclass:: {home}.{kind.__name__}\n" in reference
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "docs" / "learners.md").read_text()
     rows = re.findall(r"^\| (`.*?`) \(`--learner (.*?)\) \|", text, flags=re.MULTILINE)
     listed = {name: " ".join(names) for names in rows for name in re.findall("`(.*?)`", names[0])}
     assert set(listed) == {kind.__name__ for kind in OURS}
     for kind in OURS:
         assert re.search(rf"[` ]{name_of(kind)}\b", listed[kind.__name__])
-    for document in ("README.md", "docs/guide.md"):
+    for document in ("README.md", "docs/learners.md", "docs/howto/command-line.md"):
         named = re.findall(r"--learner ([a-z0-9]+)", (ROOT / document).read_text())
         assert set(named) <= set(learners()), document
+
+
+@by_name
+def test_epsilon_and_schema_come_first(kind):
+    assert list(inspect.signature(kind).parameters)[:2] == ["epsilon", "schema"]
 
 
 @by_name

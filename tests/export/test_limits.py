@@ -29,7 +29,7 @@ def chain(depth: int, missing: int = 1, scores: int = 0) -> Tree:
 @pytest.mark.parametrize("write", [to_text, to_dot, to_svg, to_python])
 def test_time_and_memory_grow_with_the_model(write):
     used = []
-    for depth in (600, 2_400):
+    for depth in (300, 1_200):
         tree = chain(depth)
         tracemalloc.start()
         start = time.process_time()

@@ -160,3 +160,34 @@ def test_many_trees():
     ensemble = Ensemble(schema, (0.0,), (Tree(schema, nodes, 1),) * 300)
     table = pa.table({"x": [0.1, 0.9]})
     assert in_duckdb(to_sql(ensemble), table) == answers(ensemble, table)
+
+
+# ---------------------------------------------------------------------------------- probabilities
+
+
+@settings(deadline=None, max_examples=60)
+@given(trees_with_tables(max_rows=5) | ensembles_with_tables(max_rows=5))
+def test_duckdb_gives_the_probabilities_of_the_model(case):
+    model, table = case
+    if model.schema.classes is None:
+        return
+    expected = model.predict_value(table)
+    for place, name in enumerate(model.schema.classes):
+        found = in_duckdb(to_sql(model, probability_of=name), table)
+        if isinstance(model, Tree):
+            assert found == expected[:, place].tolist()
+        else:
+            np.testing.assert_allclose(found, expected[:, place], atol=1e-12)
+
+
+def test_probabilities_of_scores_that_are_too_large_for_a_power():
+    schema = Schema({"x": Numeric(0, 1)}, "y", classes=["a", "b"])
+    for score in (-1e5, 1e5):
+        expression = to_sql(Ensemble(schema, (score,), ()), probability_of="b")
+        (found,) = in_duckdb(expression, pa.table({"x": [0.5]}))
+        assert found == pytest.approx(float(score > 0), abs=1e-300)
+
+
+def test_only_classes_have_a_probability():
+    with pytest.raises(SchemaError, match="classes"):
+        to_sql(two_leaves(["low", "high"]), probability_of="medium")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
 
@@ -16,6 +17,7 @@ def blocks():
     return re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
 
 
+@pytest.mark.engines
 def test_the_code_of_the_guide_runs(tmp_path):
     *here, script = blocks()
     dose = np.linspace(0, 100, 4_000)

@@ -12,7 +12,7 @@ from privet import Schema
 from privet.criteria import Gini, GiniChords, Max
 from privet.errors import BudgetError, FederationError
 from privet.federation.mpc import MaskKeys, fingerprint, open_sum
-from privet.federation.mpc.masks import _round_key, key_stream
+from privet.federation.mpc.masks import key_stream, round_key
 from privet.privacy import DiscreteLaplace, Exact, LaplaceShare
 from privet.privacy.noise import SecureNoise, SeededNoise
 from privet.privacy.polya import _steps, draw_polya, draw_shares
@@ -175,7 +175,7 @@ def test_no_other_round_has_the_same_mask():
 def mask_between(one, other, members, round_name, size):
     """Return what one adds, and the other takes away: both could compute it."""
     name = fingerprint(round_name, sorted(members))
-    return key_stream(_round_key(one._shared[other.name], name), size)
+    return key_stream(round_key(one._shared[other.name], name), size)
 
 
 def test_a_roster_with_something_that_is_no_key_is_not_read():

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -319,6 +319,9 @@ keep("privatree_ordered_flags", _privatree, "flags", categories="ordered", max_d
 _tree = PrivateTreeClassifier
 keep("tree", _tree, "two")
 keep("tree_four", _tree, "four")
+keep("tree_tested", _tree, "two", n_rows=ROWS, test_share=0.3)
+keep("tree_tested_four", _tree, "four", max_depth=1, test_share=0.3)
+keep("tree_weighed", _tree, "two", max_depth=2, class_weight={"yes": 3.0})
 keep("tree_small", _tree, "two", epsilon=0.02, n_rows=ROWS)
 keep("tree_public", _tree, "two", epsilon=0.004, n_rows=ROWS)
 keep("tree_public_four", _tree, "four", epsilon=0.004, n_rows=ROWS, probability_share=0.5)
@@ -367,12 +370,14 @@ keep("boosting_labels_counted", _classes, "two", aim="labels")
 keep("boosting", _classes, "two", epsilon=8.0)
 keep("boosting_four", _classes, "four", n_rounds=2, max_depth=2)
 keep("boosting_delta", _classes, "two", delta=1e-6, n_rounds=3)
+keep("boosting_delta_tested", _classes, "two", delta=1e-6, n_rounds=2, max_depth=1, test_share=0.3)
 keep("boosting_delta_four", _classes, "four", delta=1e-6, n_rounds=2, max_depth=1)
 keep("boosting_delta_auto", _classes, "two", delta=1e-6, epsilon=2.0)
 keep("boosting_delta_declared", _classes, "two", delta=1e-6, epsilon=0.2, n_rows=ROWS)
 keep("boosting_delta_labels", _classes, "two", delta=1e-6, aim="labels", n_rows=ROWS)
 keep("boosting_slopes_wide", _classes, "wide classes", delta=1e-6, n_rows=600)
 keep("boosting_from_slopes", _classes, "two", delta=1e-6, n_rounds=2, max_depth=1, n_rows=30_000)
+keep("boosting_weighed", _classes, "two", n_rounds=2, max_depth=1, class_weight={"no": 0.25})
 keep("boosting_rounds", _classes, "two", n_rounds=9, max_depth=1, n_rows=ROWS)
 keep("boosting_unmerged", _classes, "flags", n_rounds=2, merge_tests=False)
 keep("boosting_wide", _classes, "wide classes", delta=1e-6, n_rounds=2)
@@ -389,6 +394,7 @@ keep(
 keep("boosting_number_reach", _number, "number", epsilon=2.0)
 keep("boosting_number_reach_declared", _number, "number", epsilon=2.0, n_rows=ROWS)
 keep("boosting_number", _number, "number", epsilon=0.5)
+keep("boosting_number_tested", _number, "number", n_rounds=2, max_depth=1, test_share=0.3)
 keep("boosting_number_delta", _number, "number", delta=1e-6, n_rounds=3)
 keep("boosting_number_delta_auto", _number, "number", delta=1e-6, epsilon=0.5)
 keep("boosting_number_depth", _number, "number", n_rounds=2, max_depth=2, merge_tests=False)
@@ -405,6 +411,7 @@ for _budget, _delta in (("pure", None), ("delta", 1e-6)):
             epsilon=4.0,
         )
     keep(f"additive_number_{_budget}", PrivateAdditiveRegressor, "number", delta=_delta, epsilon=4)
+keep("additive_weighed", PrivateAdditiveClassifier, "four", class_weight={2: 4.0})
 keep("additive_two_bent", PrivateAdditiveClassifier, "two", delta=1e-6, epsilon=9.0)
 keep("additive_no_noise", PrivateAdditiveClassifier, "flags", epsilon=float("inf"))
 
@@ -461,6 +468,7 @@ for _name, _make, _table in (
             max_depth=2,
         )
 keep("diprime_forest_four", DiPriMeForestClassifier, "four", n_estimators=3, max_depth=2)
+keep("diprime_tested", DiPriMeForestClassifier, "four", n_estimators=3, max_depth=2, test_share=0.3)
 keep("diprime_no_noise", DiPriMeTreeClassifier, "flags", epsilon=float("inf"), max_depth=3)
 
 # Baselines
@@ -601,8 +609,8 @@ keep(
 
 
 def write(case: Case, path: Path) -> None:
-    """Fit a case and save its model."""
-    case.fit().save(path)
+    """Fit a case and save its model, without the record, which has the day and the versions."""
+    replace(case.fit().to_model(), record=None).save(path)
 
 
 def processor() -> list[str]:

@@ -12,7 +12,7 @@ from .seeded import CASES, FOLDER, PROCESSOR, check, first_difference, processor
 
 ALIKE = json.loads((FOLDER / PROCESSOR).read_text()) == processor()
 #: Options that are not the learner's own, or that a case gives in another way.
-COMMON = {"schema", "ledger", "random_state"}
+COMMON = {"schema", "ledger", "random_state", "test_share", "test_by", "verbose"}
 
 
 @pytest.mark.parametrize("name", CASES)

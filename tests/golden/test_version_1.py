@@ -93,7 +93,7 @@ def test_words_that_are_not_known_prove_nothing(name):
 
 
 def test_a_newer_model_is_refused():
-    plain = json.loads((FOLDER / "topdown.json").read_text()) | {"version": 3}
+    plain = json.loads((FOLDER / "topdown.json").read_text()) | {"version": 5}
     with pytest.raises(ModelFileError, match=r"written by a newer Privet.*upgrade"):
         Model.from_dict(plain)
 
@@ -219,7 +219,7 @@ def test_killed_while_it_is_upgraded(statement, tmp_path):
 def test_a_newer_ledger_is_refused(tmp_path):
     store = copied("pure", tmp_path)
     with closing(sqlite3.connect(store.path)) as connection:
-        connection.execute("UPDATE opening SET version = 3")
+        connection.execute("UPDATE opening SET version = 6")
         connection.commit()
     before = store.path.read_bytes()
     for use in (lambda: store.left, lambda: store.reserve(Budget(0.1), "a fit", columns=["age"])):

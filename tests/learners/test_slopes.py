@@ -1,6 +1,8 @@
 """Slopes: the plan by public numbers, what is published of them, and views of the label's tree."""
 
 import math
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -113,6 +115,29 @@ def test_the_plan_follows_from_public_numbers():
     assert slopes.n_features(100, 30) == 10
     assert slopes.n_features(330, 30) == 22
     assert slopes.n_features(1e5, 30) == slopes.n_features(math.inf, 30) == 30
+
+
+def test_steps_are_long_only_where_rounds_follow_and_features_are_few():
+    budget = Budget(1.0, delta=1e-6)
+    plan = partial(slopes.make_plan, budget, budget.limit, 100_000, (0.0,))
+    assert plan(16, long_steps=True).steps == slopes.LONGEST_PATH / slopes.LONG_STEP == 32
+    assert plan(17, long_steps=True).steps == plan(16).steps == slopes.MOST_STEPS
+    for one in (plan(16), plan(16, long_steps=True)):
+        assert one.steps * one.each == budget.limit
+
+
+def test_scores_are_drawn_in_by_the_noise_in_them():
+    """With the noise of the steps alone, a typical score has the variance that is said."""
+    budget = Budget(1.0, delta=1e-6)
+    plan = slopes.make_plan(budget, budget.limit, 1_000, (0.0,), 10)
+    deviation = plan.largest * plan.longest / math.sqrt(2 * float(plan.each))
+    noise = np.random.default_rng(0).normal(0, deviation, (4_000, plan.steps)).sum(axis=1)
+    slope = plan.path / plan.steps / 1_000 * noise
+    typical = (plan.longest / slopes.TYPICAL) ** 2
+    variance = (1 / slopes.certainty(plan, 1_000) ** 2 - 1) / (slopes.NOISE_LEFT * math.pi / 8)
+    assert typical * slope.var() == pytest.approx(variance, rel=0.15)
+    without = replace(plan, each=math.inf)
+    assert slopes.certainty(plan, 1_000) < 0.98 < slopes.certainty(without, 1_000) == 1.0
 
 
 def kinds(model):

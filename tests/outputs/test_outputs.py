@@ -186,3 +186,18 @@ def test_names_of_devices_and_processes_are_no_files(tmp_path):
     for path in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", tmp_path / "link"):
         with pytest.raises(OutputError, match="a pipe or a device"):
             check_output(path)
+
+
+def test_what_is_there_is_replaced_unless_told_otherwise(tmp_path):
+    path = tmp_path / "out.json"
+    with OutputFile(path, replace=False) as output:
+        output.write("one")
+    with pytest.raises(OutputError, match="there is such a file already"):
+        OutputFile(path, replace=False)
+    (tmp_path / "link.json").symlink_to(path)
+    with pytest.raises(OutputError, match="there is such a file already"):
+        check_output(tmp_path / "link.json", replace=False)
+    with OutputFile(path) as output:
+        output.write("two")
+    assert path.read_text() == "two"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link.json", "out.json"]

@@ -56,6 +56,32 @@ def test_whatever_is_in_a_file_it_is_used_or_refused(tmp_path):
 @pytest.mark.parametrize(
     ("statement", "value"),
     [
+        ("UPDATE opening SET threshold_delta = ?", "1e-6"),
+        ("UPDATE opening SET threshold_delta = ?", "1/10000000"),
+        ("UPDATE opening SET threshold_delta = ?", "2"),
+        ("UPDATE draws SET reserved_delta = ?", "-1"),
+        ("UPDATE draws SET reserved_delta = ?", "1/2"),
+        ("UPDATE draws SET spent_delta = ? WHERE spent NOT NULL", "1/2"),
+        ("UPDATE draws SET spent_delta = ? WHERE spent NOT NULL", None),
+        ("UPDATE draws SET spent_delta = ? WHERE spent IS NULL", "0"),
+        ("UPDATE opening SET kinds = ?", "[" * 100_000),
+        ("UPDATE opening SET kinds = ?", '{"age": 1}'),
+        ("UPDATE opening SET kinds = ?", '{"nobody": "number"}'),
+        ("UPDATE opening SET version = ?", 2),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_attacks_on_the_book_of_deltas(ledgers, tmp_path, statement, value):
+    books = changed(ledgers[2], tmp_path / "bad.ledger", statement, value)
+    before = books.path.read_bytes()
+    assert "ledger file" in refusal(lambda: books.books)
+    refusal(lambda: books.reserve(Budget(0.1), "a fit", columns=COLUMNS))
+    assert books.path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("statement", "value"),
+    [
         ("UPDATE opening SET epsilon = ?", "1e999999999"),
         ("UPDATE draws SET spent = ? WHERE spent NOT NULL", "-100"),
         ("UPDATE draws SET spent = ? WHERE spent NOT NULL", "1"),

@@ -105,7 +105,7 @@ def state(ledger, pool):
 
 
 @given(data=st.data(), budget=st.sampled_from(["pure", "zCDP", "unlimited"]))
-@settings(max_examples=180, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 def test_random_questions_cost_what_the_models_say(data, budget):
     limit = data.draw(st.fractions(min_value=Fraction(1, 2), max_value=6, max_denominator=6))
     rng = random.Random(data.draw(st.integers(0, 2**32)))
@@ -171,11 +171,14 @@ def test_random_questions_cost_what_the_models_say(data, budget):
         for which, total in enumerate((ledger.total.epsilon, ledger.total.rho)):
             # nobody pays more than the books say
             assert max(root.paid(record, which) for record in RECORDS) <= total
+    for unit in ("epsilon", "rho"):  # the dearest path adds up, entry by entry
+        on_path = (getattr(ledger.entries[place].cost, unit) for place in ledger.path(unit))
+        assert sum(on_path, Fraction(0)) == getattr(ledger.total, unit)
     assert ledger.left >= 0
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 def test_in_a_tree_the_total_is_what_the_dearest_record_paid(data):
     """Every cell is divided once at most, and no part is empty: then the books are exact."""
     ledger = Ledger(Budget(math.inf))
@@ -270,6 +273,100 @@ class TestComposition:
         assert ledger.total.epsilon == 5
         ledger.charge(parts.take([0, 2]), pure(3), WHAT, HERE)
         assert ledger.total.epsilon == 6
+
+
+def charge(ledger, cells, epsilon):
+    ledger.charge(cells, pure(epsilon), WHAT, HERE)
+
+
+class TestPortions:
+    """Disjoint parts of a table, each with the whole budget: the dearest counts."""
+
+    def test_the_dearest_portion_is_what_they_cost(self):
+        ledger = Ledger(Budget(1.0))
+        training, test = ledger.portions(2)
+        for books, amount in (
+            (training, Fraction(3, 4)),
+            (test, Fraction(1, 2)),
+            (test, Fraction(1, 2)),
+        ):
+            charge(books, books.root, amount)
+        assert training.total.epsilon == Fraction(3, 4)
+        assert test.total.epsilon == 1
+        assert ledger.total.epsilon == 1
+        assert len(ledger.entries) == 3
+        with pytest.raises(BudgetExceeded):
+            charge(test, test.root, Fraction(1, 100))
+        charge(training, training.root, Fraction(1, 4))
+        assert ledger.total.epsilon == 1
+
+    def test_the_path_leads_through_the_dearest_portion(self):
+        ledger = Ledger(Budget(2.0))
+        charge(ledger, ledger.root, Fraction(1, 2))
+        fit = ledger.subledger(Budget(1.0))
+        training, test = fit.portions(2)
+        charge(training, training.root, Fraction(1, 4))
+        charge(test, test.root, Fraction(1, 8))
+        leaves = training.root.divide(np.array([0, 0]))
+        charge(training, leaves.take([1]), Fraction(1, 16))
+        charge(training, leaves.take([0]), Fraction(1, 32))
+        assert ledger.path("epsilon") == (0, 1, 3)
+        assert fit.path("epsilon") == (0, 2)  # of its own entries
+        assert test.path("rho") == (0,)
+
+    def test_two_divisions_add_up(self):
+        """As a training question to the whole table would: twice the epsilon."""
+        ledger = Ledger(Budget(2.0))
+        training, test = ledger.portions(2)
+        charge(training, training.root, 1)
+        charge(test, test.root, 1)
+        assert ledger.total.epsilon == 1
+        again, _ = ledger.portions(2)
+        charge(again, again.root, 1)
+        assert ledger.total.epsilon == 2
+        with pytest.raises(BudgetExceeded):
+            charge(ledger, ledger.root, Fraction(1, 100))
+
+    def test_what_everybody_paid_is_on_top(self):
+        ledger = Ledger(Budget(1.0))
+        charge(ledger, ledger.root, Fraction(1, 2))
+        training, test = ledger.portions(2)
+        charge(training, training.root, Fraction(1, 2))
+        charge(test, test.root, Fraction(1, 2))
+        assert ledger.total.epsilon == 1
+        with pytest.raises(BudgetExceeded):
+            charge(test, test.root, Fraction(1, 100))
+
+    def test_a_session_of_a_portion_needs_room_in_its_own_part_only(self):
+        """Also where the budget may be spent in either accountant."""
+        for budget in (Budget(1.0), Budget(1.0, delta=1e-6, either=True)):
+            ledger = Ledger(budget)
+            training, test = ledger.portions(2)
+            rest = training.subledger(Budget(1.0))
+            charge(rest, rest.root, 1)
+            assert not training.affords(Budget(Fraction(1, 100)))
+            assert test.affords(Budget(1.0))
+            score = test.subledger(Budget(1.0))
+            charge(score, score.root, 1)
+            assert ledger.total.epsilon == 1
+            assert not ledger.affords(Budget(Fraction(1, 100)))
+
+    def test_another_accountant_than_that_of_the_other_portion_is_refused(self):
+        """One book must cover both: neither would, if one paid in epsilon and one in rho."""
+        budget = Budget(1.0, delta=1e-6, either=True)
+        ledger = Ledger(budget)
+        training, test = ledger.portions(2)
+        charge(training, training.root, 1)
+        gaussian = DiscreteGaussian(1, budget.limit / 2)
+        with pytest.raises(BudgetExceeded):
+            test.charge(test.root, gaussian, Question(QuestionKind.ROW_COUNT), Place())
+
+    def test_closing_the_whole_closes_the_portions(self):
+        ledger = Ledger(Budget(1.0))
+        training, _ = ledger.portions(2)
+        ledger.close()
+        with pytest.raises(BudgetExceeded):
+            charge(training, training.root, Fraction(1, 2))
 
 
 class TestRefusals:

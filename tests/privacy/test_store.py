@@ -225,6 +225,13 @@ def test_a_refusal_changes_nothing(store):
         reserve(store, 0.5)
     assert refusal.value.left == "epsilon 0.25"
     assert store.path.read_bytes() == before
+    with pytest.raises(BudgetExceeded) as check:
+        store.check(Budget(0.5), columns=["age"])
+    assert str(check.value) == str(refusal.value)
+    with pytest.raises(LedgerFileError, match="another table"):
+        store.check(Budget(0.25), columns=["weight"])
+    store.check(Budget(0.25), columns=["age"])
+    assert store.path.read_bytes() == before
     reserve(store, 0.25)
 
 

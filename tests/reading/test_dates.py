@@ -34,7 +34,7 @@ def days_of(moments):
     return np.array([np.nan if m is None else m.toordinal() - first for m in moments])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(MOMENTS | st.none(), max_size=8))
 def test_every_container_has_the_same_days(moments):
     expected = days_of(moments)

@@ -52,10 +52,9 @@ def codes(stream):
     encoder = Encoder(stream.schema)
     found = [[] for _ in range(len(encoder.kinds) + 1)]
     for columns in stream:
-        mine, target = encoder.empty(len(columns))
-        encoder.encode(columns, mine, fast=False)
-        encoder.encode_target(columns.target(stream.schema), target)
-        for known, more in zip(found, [*mine, target], strict=True):
+        mine = encoder.empty(len(columns))
+        encoder.encode_rows(columns, columns.target(stream.schema), mine, fast=False)
+        for known, more in zip(found, mine.arrays, strict=True):
             known.append(more)
     return [np.concatenate(parts) for parts in found]
 

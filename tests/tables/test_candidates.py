@@ -170,7 +170,7 @@ class TestAccessLayer:
             parts[3]
 
     def test_ten_lines_make_an_id3(self):
-        """The example of docs/guide.md."""
+        """The example of docs/howto/questions.md."""
 
         def id3(cell, features, depth, epsilon):
             if depth == 0 or not features:

@@ -209,7 +209,7 @@ def test_bad_questions_are_refused_before_anything_is_spent():
     zcdp = PrivateTable(
         np.array([[0.5, "a"]], object), [0], SCHEMA, Budget(1.0, delta=1e-6), random_state=0
     )
-    with pytest.raises(BudgetError, match="pure budget"):
+    with pytest.raises(BudgetError, match="budget without delta"):
         zcdp.root().choose_axes([[axis]], Max(), Fraction(1, 10), flip=True)
     assert table.ledger.total.epsilon == 0
     assert zcdp.ledger.total.rho == 0

@@ -4,7 +4,7 @@ import copy
 import json
 import pickle
 from contextlib import suppress
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 
 import polars as pl
@@ -16,7 +16,16 @@ from numpy.testing import assert_array_equal
 import privet
 from privet.errors import ModelFileError, OutputError
 from privet.model import MAX_ENTRIES, MAX_TEXTS, Model, PrivacyCard
-from privet.privacy import Cost, Entry, MechanismFacts, MechanismKind, Place, Question, QuestionKind
+from privet.privacy import (
+    Cost,
+    Entry,
+    MechanismFacts,
+    MechanismKind,
+    NoisyCount,
+    Place,
+    Question,
+    QuestionKind,
+)
 from privet.schema import Categorical, Numeric, Schema
 from privet.tree import Cut, Grouping, Node, Tree
 
@@ -217,7 +226,7 @@ DELETE = object()
 BAD_FIELDS = [
     ("format", "other", "not a Privet model"),
     ("format", DELETE, "not a Privet model"),
-    ("version", 3, "newer Privet"),
+    ("version", 5, "newer Privet"),
     ("version", 10**30, "version 1000"),
     ("version", "1", "which version"),
     ("version", True, "which version"),
@@ -459,3 +468,46 @@ def test_absurdly_long_cards_are_refused(tmp_path, field, most):
     path = tmp_path / "model.json"
     path.write_text(json.dumps(plain))
     assert "card" in refusal(path)
+
+
+COUNTED = replace(CARD, counts=(NoisyCount((7,), 1.5), NoisyCount((-2, 9), 0.0)), declared_rows=20)
+
+
+def test_numbers_of_records_are_kept(tmp_path):
+    model = Model(TREE, COUNTED, "tree")
+    model.save(tmp_path / "model.json")
+    assert privet.load(tmp_path / "model.json") == model
+    assert not {"counts", "declared_rows"} & set(CARD.to_dict())
+    assert set(COUNTED) == set(CARD)
+    plain = COUNTED.to_dict()
+    assert plain["counts"] == [
+        {"values": [7], "deviation": 1.5},
+        {"values": [-2, 9], "deviation": 0.0},
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"counts": []},
+        {"counts": {}},
+        {"counts": [{"values": [1], "deviation": 1.0}] * 3},
+        {"counts": [{"values": [], "deviation": 1.0}]},
+        {"counts": [{"values": [1, 2, 3], "deviation": 1.0}]},
+        {"counts": [{"values": [1.5], "deviation": 1.0}]},
+        {"counts": [{"values": [True], "deviation": 1.0}]},
+        {"counts": [{"values": [10**30], "deviation": 1.0}]},
+        {"counts": [{"values": [1], "deviation": -1.0}]},
+        {"counts": [{"values": [1], "deviation": "inf"}]},
+        {"counts": [{"values": [1]}]},
+        {"declared_rows": 0},
+        {"declared_rows": "many"},
+        {"rows_declared": False},
+        {"more": 1},
+    ],
+)
+def test_damaged_numbers_of_records_are_refused(change):
+    plain = Model(TREE, COUNTED, "tree").to_dict()
+    plain["privacy"] |= change
+    with pytest.raises(ModelFileError):
+        Model.from_dict(plain)

@@ -124,7 +124,7 @@ def leaks(*roots):
 
 
 #: What an engine gives out that says nothing of its rows.
-HARMLESS = (Schema, CellsHandle, ScoresHandle, bool, type(None))
+HARMLESS = (Schema, CellsHandle, ScoresHandle, Engine, bool, type(None))
 
 
 def exact_answers():
@@ -204,11 +204,14 @@ def test_all_answers_of_engines_are_known():
     assert set(exact_answers()) == {
         "rows",
         "class_counts",
+        "row_counts",
         "target_counts",
         "grid_counts",
         "histograms",
         "moments",
         "distance_counts",
+        "outcome_counts",
+        "error_sums",
         "slopes",
         "calibration",
         "places",
@@ -253,6 +256,8 @@ MORE = [
     PrivaTreeClassifier(schema=PATIENTS, split="histogram", max_depth=2),
     TopDownClassifier(schema=PATIENTS, split="rnm", max_depth=2),
     DiPriMeForestClassifier(schema=PATIENTS, variant="exp", partition=False, n_estimators=2),
+    PrivateTreeClassifier(schema=PATIENTS, max_depth=2, test_share=0.2, test_by="sex"),
+    PrivateBoostingRegressor(schema=DAYS, n_rounds=2, max_depth=1, test_share=0.5),
 ]
 
 
@@ -295,7 +300,8 @@ def test_between_them_the_fits_above_ask_all_there_is(tainted):
         PrivateBoostingClassifier(schema=PATIENTS, delta=1e-6, n_rows=2_000),  # by slopes
         PrivateBoostingRegressor(schema=DAYS, n_rounds=1, max_depth=1, n_rows=ROWS),
         DiPriMeTreeRegressor(schema=DAYS, max_depth=1, calibration="published", n_rows=ROWS),
-        DiPriMeForestClassifier(schema=PATIENTS, n_estimators=1, max_depth=1),
+        DiPriMeForestClassifier(schema=PATIENTS, n_estimators=1, max_depth=1, test_share=0.2),
+        DiPriMeTreeRegressor(schema=DAYS, max_depth=1, test_share=0.2),
     ):
         model.fit(TABLE)
     with pytest.MonkeyPatch.context() as patch:
@@ -325,7 +331,7 @@ def test_pickles_and_files_hold_nothing_exact(tainted, tmp_path):
     model.save(tmp_path / "model.json")
     assert leaks(load(tmp_path / "model.json")) == []
     names = set(json.loads((tmp_path / "model.json").read_text()))
-    assert names == {"format", "version", "learner", "privacy", "schema", "tree"}
+    assert names == {"format", "version", "learner", "privacy", "record", "schema", "tree"}
 
 
 @pytest.mark.filterwarnings("ignore:random_state is fixed")
@@ -390,6 +396,7 @@ def asked_of(engine, name):
     axis, zeros = Axis(0, 0, 1), np.zeros(PATIENTS.sizes[0], dtype=np.int64)
     return {
         "class_counts": (cells,),
+        "row_counts": (cells,),
         "target_counts": (cells, 1),
         "grid_counts": (0,),
         "histograms": (cells, [0]),
@@ -397,6 +404,8 @@ def asked_of(engine, name):
         "distance_counts": (cells, scores, (0.5, 1.0)),
         "slopes": (cells, scores, Basis(((0, Peaks(1, zeros)),)), 1, 1),
         "calibration": (cells, scores, 0.0, 1.0),
+        "outcome_counts": (cells, scores, None),
+        "error_sums": (cells, scores),
         "places": (cells, [axis]),
         "sides": (cells, [axis], np.zeros(1, dtype=np.int32), None),
         "tree_rows": (cells, 0, 1, scores, 1.0),

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from privet.audit._tables import row_keys
 from privet.audit.events import Matrix
 from privet.errors import AuditError
+from privet.schema import Schema
 
 #: What an observer returns of a fitted model: named numbers, or an array of them.
 Observables = Mapping[str, float] | NDArray[np.float64]
@@ -84,7 +85,10 @@ class Runs:
         """Return what must not change between two sittings; ``keys`` are those of the tables."""
         kind = type(self.estimator)
         library = kind.__module__.partition(".")[0]
-        parameters = sorted(self.estimator.get_params(deep=True).items())
+        parameters = [
+            (name, value.to_dict() if isinstance(value, Schema) else value)
+            for name, value in sorted(self.estimator.get_params(deep=True).items())
+        ]
         text = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(parameters))
         observer = getattr(self.observe, "__qualname__", type(self.observe))
         return {

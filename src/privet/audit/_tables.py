@@ -16,6 +16,8 @@ from privet.errors import AuditError
 from privet.reading import Column, Columns, Numbers, column_of
 from privet.schema import Numeric, Schema
 
+#: A person of whom a table has no record.
+_NOBODY = -2_000_000_011
 #: How many differing and common rows the default probes have.
 DIFFERING, COMMON = 4, 3
 
@@ -120,6 +122,9 @@ def stand_out(
         }
         if named:
             Columns.of(X, schema)  # says which column is missing
+            if schema.unit is not None and schema.unit in frame.columns:
+                whole = frame.schema[schema.unit].is_integer()
+                record[schema.unit] = _NOBODY if whole else str(_NOBODY)
             X = frame.select(*record, *([schema.target] if inside else [])).to_native()
     if isinstance(record, Mapping):
         if inside:

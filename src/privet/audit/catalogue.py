@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from privet.audit.exact import Record, Table, Verdict, audit, universe
+from privet.audit.discovery import DiscoveryProbe
+from privet.audit.exact import Record, Table, Verdict, audit, neighbours_by_person, universe
 from privet.audit.probes import Probe, SharedProbe
 from privet.criteria import Gini, Max
 from privet.estimators import (
@@ -56,6 +57,8 @@ PAIR = Schema({"a": Categorical(["u", "v"]), "b": _B}, target="y", classes=[0, 1
 PAIR_NUMBER = Schema({"a": Categorical(["u", "v"]), "b": _B}, target="y", bounds=(0, 1))
 NUMBER = Schema({"a": _A}, target="y", bounds=(0, 1))
 DELTA = 1e-6
+#: How many pairs of neighbours that differ by a person the short audit compares.
+_PERSONS = 8
 #: Functions of a feature's codes, longer at some than what a question cuts them to.
 _STEEP_A = Peaks.of(1.4, np.array([0.3, 0.6]))
 _STEEP_X = Tabled.of(np.array([[-2.0, 0.5], [0.7, -0.5], [0.0, 0.0]]))
@@ -116,13 +119,56 @@ class Case:
         records = self.records or universe(self.estimator.schema)
         alone: Table = (records[0],)
         pairs = [((), alone), *((alone, (record, *alone)) for record in records)]
+        if self.estimator.schema.unit is not None:
+            whole = neighbours_by_person(records, 2)
+            pairs = [pair for pair in whole if len(pair[0]) < 2][-_PERSONS:]
         return audit(self.estimator, pairs=pairs[-last:] if last else pairs, **self.how)
+
+
+@dataclass(frozen=True)
+class DiscoveryCase(Case):
+    """A discovered schema, of which persons with several records are the neighbours."""
+
+    def audit(
+        self,
+        *,
+        most_records: int = 2,
+        n_jobs: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Verdict:
+        """Compare all neighbouring tables of up to ``most_records`` persons."""
+        del n_jobs
+        verdict: Verdict = self.estimator.audit(most_records)
+        if progress is not None:
+            progress(verdict.pairs, verdict.pairs)
+        return verdict
+
+    def short(self, last: int | None = None) -> Verdict:
+        """Compare the empty table with all tables of one person."""
+        del last
+        verdict: Verdict = self.estimator.audit(1)
+        return verdict
 
 
 def cases(epsilon: float = 1.0) -> Iterator[Case]:
     """Yield all cases at an epsilon."""
     yield from of_estimators(epsilon)
     yield from of_questions(epsilon)
+    yield from of_persons(epsilon)
+    yield from of_discoveries(epsilon)
+
+
+def of_discoveries(epsilon: float = 1.0) -> Iterator[Case]:
+    """Yield the cases of discovered schemas."""
+    for gaussian in (False, True):
+        noise = "Gaussian" if gaussian else "Laplace"
+        for options, given in (
+            ("records", {"unit": False}),
+            ("persons", {}),
+            ("2 rows per person", {"rows_per_unit": 2}),
+        ):
+            model = DiscoveryProbe(epsilon, 0.01, gaussian=gaussian, **given)
+            yield DiscoveryCase("schema", f"{options}, {noise} noise", model)
 
 
 def of_estimators(epsilon: float = 1.0) -> Iterator[Case]:
@@ -148,6 +194,10 @@ def _trees(epsilon: float) -> Iterator[Case]:
     yield case("three classes", THREE_CLASSES, max_depth=1, n_rows=drawn)
     yield case("with probabilities", ONE, max_depth=1, n_rows=drawn, probability_share=0.5)
     yield case("public tests", MIXED, n_rows=public)
+    follow: dict[str, Any] = {"paths": 4}
+    yield case("a test share", ONE, follow, max_depth=1, n_rows=2 * drawn, test_share=0.5)
+    yield case("a test share, paid count", ONE, follow, max_depth=1, test_share=0.5)
+    yield case("a test share by group", ONE, follow, max_depth=1, test_share=0.5, test_by="a")
     yield case("quantiles", NUMERIC, {"paths": 4}, max_depth=1, n_rows=round(2_000 / epsilon))
 
 
@@ -170,6 +220,14 @@ def _added(epsilon: float) -> Iterator[Case]:
         yield Case(
             "boosting", f"two rounds, {account}", number(schema=NUMBER, **two_rounds), follow
         )
+        for schema in (ONE, THREE_CLASSES):
+            tested: dict[str, Any] = {"test_share": 0.5, "schema": schema, **one_round}
+            options = f"a test share, {len(schema.classes or ())} classes, {account}"
+            yield Case("boosting", options, classes(**tested), {"paths": 4})
+        yield Case(
+            "boosting", f"a test share, {account}",
+            number(schema=NUMBER, test_share=0.5, **one_round), {"paths": 4},
+        )  # fmt: skip
         many = round((2_000 if delta is None else 1_000) / epsilon)
         yield Case(
             "boosting", f"bought reach, {account}",
@@ -252,6 +310,9 @@ def _forests(epsilon: float) -> Iterator[Case]:
     yield case("three classes", classes(schema=THREE_CLASSES, **given), follow)
     yield case("four classes", classes(schema=FOUR_CLASSES, **given), follow)
     yield case("two parts", number(schema=NUMBER, **given), follow)
+    yield case(
+        "two parts, a test share", classes(schema=PAIR, test_share=0.5, **given), {"paths": 4}
+    )
     yield Case(
         "tree",
         "a number, bought reach",
@@ -323,6 +384,28 @@ def of_questions(epsilon: float = 1.0) -> Iterator[Case]:
             f"median of the target, {account}", "quantiles", NUMBER, most_telling,
             WITHIN, feature="y", parts=2, delta=delta,
         )  # fmt: skip
+        yield case(
+            f"2 classes, {account}", "noisy_confusion", ONE, {"most_outcomes": 3}, scores=(0.5,),
+            delta=delta,
+        )  # fmt: skip
+        yield case(
+            f"4 classes, {account}", "noisy_confusion", FOUR_CLASSES, most_telling, by="a",
+            scores=(0.5, 0.0, 0.0, -0.5), delta=delta,
+        )  # fmt: skip
+        yield case(
+            f"2 bins, {account}", "noisy_score_counts", ONE, {"most_outcomes": 3}, scores=(0.5,),
+            ends=(0.5,), delta=delta,
+        )  # fmt: skip
+        yield case(
+            f"near and far, {account}", "noisy_errors", NUMBER, most_telling, FAR_AND_NEAR,
+            scores=(0.25,), delta=delta,
+        )  # fmt: skip
+        two = [(0.5,), (-0.5,)]
+        yield case(f"2 models, {account}", "choose_scores", ONE, scores=two, delta=delta)
+        yield case(
+            f"2 models of a number, {account}", "choose_scores", NUMBER, None, FAR_AND_NEAR,
+            scores=[(0.0,), (1.0,)], delta=delta,
+        )  # fmt: skip
         for share in (Fraction(1, 50), Fraction(3, 10), Fraction(1, 2), Fraction(9, 10)):
             yield case(
                 f"{share} beyond, {account}", "noisy_scale", NUMBER, None, FAR_AND_NEAR,
@@ -363,6 +446,46 @@ def of_questions(epsilon: float = 1.0) -> Iterator[Case]:
         )
         yield Case("question", f"draw_trees, {options}", model, most_telling)
     yield from _shared(epsilon)
+
+
+def of_persons(epsilon: float = 1.0) -> Iterator[Case]:
+    """Yield the cases of schemas with a unit: neighbours differ by a whole person."""
+
+    def case(
+        question: str, schema: Schema, limits: dict[str, Any] | None = None, /, **more: Any
+    ) -> Case:
+        records = more.pop("records", None)
+        shared = {name: more.pop(name) for name in ("by", "delta") if name in more}
+        schema = replace(schema, unit="who", rows_per_unit=more.pop("rows", None))
+        kind = f"{schema.unit_parts} parts, {'pure' if shared.get('delta') is None else 'zCDP'}"
+        model = Probe(question, epsilon, schema, given=more, **shared)
+        return Case("question", f"{question} of persons, {kind}", model, limits or {}, records)
+
+    most_telling = {"paths": 2}
+    for delta in (None, DELTA):
+        yield case("choose_labels", ONE, by="a", delta=delta)
+        yield case("choose_labels", ONE, by="a", delta=delta, rows=2)
+        yield case("choose_features", TWO, count=1, delta=delta)
+        yield case("noisy_class_counts", ONE, most_telling, by="a", delta=delta, rows=2)
+        yield case(
+            "quantiles", CONTINUOUS, most_telling, records=NUMBERS, feature="x", parts=2,
+            delta=delta,
+        )  # fmt: skip
+        yield case("noisy_gradients", ONE, most_telling, by="a", delta=delta, rows=2, scores=(0.5,))
+        yield case("noisy_confusion", ONE, most_telling, by="a", delta=delta, scores=(0.5,))
+        yield case("noisy_score_counts", ONE, most_telling, delta=delta, scores=(0.5,), ends=(0.5,))
+        yield case(
+            "noisy_errors", NUMBER, most_telling, records=FAR_AND_NEAR, delta=delta, scores=(0.25,)
+        )
+        yield case("choose_scores", ONE, delta=delta, scores=[(0.5,), (-0.5,)])
+    yield case("draw_trees", ONE, most_telling, by="a", depth=1, merge=False)
+    yield case("choose_splits", TWO, candidates=Multiway(), criterion=Gini(),
+               allowed=np.ones((1, 2), dtype=bool))  # fmt: skip
+    yield case("noisy_sums", ONE, most_telling, delta=DELTA, rows=2, basis=Basis(((0, _STEEP_A),)))
+    persons = replace(TWO, unit="who")
+    for criterion, bound in (("max", None), ("entropy", 100)):
+        model = DiffPID3Classifier(epsilon, persons, max_depth=1, criterion=criterion, n_max=bound)
+        yield Case("diffpid3", f"{criterion}, persons", model, {"paths": 4})
 
 
 def _shared(epsilon: float) -> Iterator[Case]:

@@ -227,7 +227,8 @@ def _step(branches: list[Outcome], path: int, generator: np.random.Generator) ->
     if path % 4 < 2:
         sign = 1 if path % 4 == 0 else -1
         told = [sign * (branch[1] - branch[2]) for branch in possible]
-        best = [b for b, t in zip(possible, told, strict=True) if t >= max(told) - 1e-12]
+        most = max(told)
+        best = [b for b, t in zip(possible, told, strict=True) if t >= most - 1e-12]
         return best[int(generator.integers(len(best)))]
     weights = np.exp([max(branch[1:]) for branch in possible])
     return possible[int(generator.choice(len(possible), p=weights / weights.sum()))]

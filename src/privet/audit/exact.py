@@ -22,13 +22,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from privet.audit.comparison import Comparison, compare, follow
 from privet.audit.laws import alone
 from privet.audit.outputs import released_by
 from privet.audit.sources import Unanswered, law_of, run
 from privet.errors import AuditError
-from privet.model import EITHER, PrivacyCard
+from privet.model import ADDED, EITHER, PrivacyCard
 from privet.privacy import Noise
 from privet.schema import Categorical, Numeric, Schema
 
@@ -40,11 +41,12 @@ __all__ = [
     "follow",
     "law_of",
     "neighbours",
+    "neighbours_by_person",
     "universe",
 ]
 
 T = TypeVar("T")
-#: One record: its features in the schema's order, then its target.
+#: One record: its features in the schema's order, then its target, then, with a unit, its person.
 Record = tuple[Any, ...]
 #: Some records, in order.
 Table = tuple[Record, ...]
@@ -94,7 +96,7 @@ class Verdict:
     @property
     def claim(self) -> float:
         """What ``found`` must not exceed: epsilon, or rho for zCDP."""
-        if self.claimed.accountant == EITHER:
+        if self.claimed.accountant in (EITHER, ADDED):
             return self.claimed.requested_epsilon
         return self.claimed.rho if self.claimed.accountant == "zCDP" else self.claimed.epsilon
 
@@ -135,7 +137,7 @@ def audit(
         The universe: the records that a table may have, features in the schema's order and then the
         target. If not given, a few that the schema allows (:func:`universe`).
     most_records : int, default=2
-        Tables have up to this many records.
+        Tables have up to this many records; with a unit, the person that is added has.
     pairs : sequence of pairs of tables, optional
         Compare these instead of all neighbours.
     paths : int, optional
@@ -157,7 +159,8 @@ def audit(
     """
     _check(estimator)
     if pairs is None:
-        pairs = list(neighbours(records or universe(estimator.schema), most_records))
+        find = neighbours if estimator.schema.unit is None else neighbours_by_person
+        pairs = list(find(records or universe(estimator.schema), most_records))
     begun = time.perf_counter()
     options = {"paths": paths, "most_outcomes": most_outcomes, "most_runs": most_runs}
     known = _Known()
@@ -229,7 +232,7 @@ def _look(
     zcdp = card.accountant == "zCDP"
     if card.accountant == EITHER:
         if found.path_rho is not None:
-            raise AuditError("paths do not tell a delta: follow all outcomes (paths=None)")
+            raise AuditError("single paths tell nothing of delta: follow all outcomes (paths=None)")
         loss = found.epsilon_at(card.delta)
     else:
         loss = found.rho if zcdp else found.epsilon
@@ -287,6 +290,22 @@ def neighbours(records: Sequence[Record], most: int) -> Iterator[tuple[Table, Ta
                 yield table, (record, *table)
 
 
+def neighbours_by_person(records: Sequence[Record], most: int) -> Iterator[tuple[Table, Table]]:
+    """Yield tables of one person or none, each with a person more that has up to ``most`` records.
+
+    The records of the new person lie before those of the other, and behind.
+    """
+    others: list[Table] = [()]
+    for size in range(1, min(most, 2) + 1):
+        others += itertools.combinations_with_replacement(records[:2], size)
+    for other in others:
+        table = tuple((*record, "first") for record in other)
+        for size in range(1, most + 1):
+            for new in itertools.combinations_with_replacement(records, size):
+                first, *rest = ((*record, "second") for record in new)
+                yield table, (first, *table, *rest)
+
+
 def _check(estimator: Any) -> None:
     if not isinstance(getattr(estimator, "schema", None), Schema):
         raise AuditError("give the estimator a schema: the audit makes its own tables")
@@ -310,7 +329,7 @@ class _Fit:
         model = copy(self.estimator)
         model.random_state = noise
         if table not in self.inputs:
-            self.inputs[table] = _columns(table, len(self.estimator.schema.names))
+            self.inputs[table] = _columns(table, self.estimator.schema)
         features, target = self.inputs[table]
         model.fit(features, target)
         card = model.privacy_
@@ -331,11 +350,18 @@ def _silent() -> Iterator[None]:
         yield
 
 
-def _columns(table: Table, features: int) -> tuple[Any, Any]:
-    rows = np.empty((len(table), features + 1), dtype=object)
+def _columns(table: Table, schema: Schema) -> tuple[Any, Any]:
+    features = len(schema.names)
+    rows = np.empty((len(table), len(schema.columns)), dtype=object)
     for place, record in enumerate(table):
         rows[place] = record
-    return rows[:, :features], rows[:, features]
+    if schema.unit is None:
+        return rows[:, :features], rows[:, features]
+    columns = {
+        name: pa.array(rows[:, place], pa.float64() if schema.of_numbers(name) else pa.string())
+        for place, name in enumerate(schema.names)
+    }
+    return pa.table({**columns, schema.unit: rows[:, -1].tolist()}), rows[:, features]
 
 
 def _repeats(fit: _Fit, table: Table) -> bool:

@@ -37,6 +37,8 @@ def observe(model: Any, probes: Any) -> dict[str, float]:
     with suppress(Exception):  # foreign models may look like ours and be something else
         found |= _read_card(model.privacy_)
     with suppress(Exception):
+        found |= _read_test(model.evaluation_)
+    with suppress(Exception):
         found |= _read_structure(model, probes)
     found |= _read_predictions(model, probes)
     return found
@@ -48,6 +50,16 @@ def _read_card(card: Any) -> dict[str, float]:
         "the card's epsilon": float(card.epsilon),
         "the card's number of entries": float(len(card.entries)),
         "the card (as a code)": _code(plain),
+    }
+
+
+def _read_test(evaluation: Any) -> dict[str, float]:
+    """Read all released numbers of a test score."""
+    return {
+        f"the test's {name} {place}": float(number)
+        for name in ("confusion", "scores", "sums")
+        if getattr(evaluation, name) is not None
+        for place, number in enumerate(np.ravel(getattr(evaluation, name).values))
     }
 
 

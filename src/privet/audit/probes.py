@@ -53,7 +53,8 @@ class Probe(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     epsilon : float
     schema : Schema
     given : dict, optional
-        What the question comes with, besides its amount. Scores are given by their start.
+        What the question comes with, besides its amount. Scores are given by their start; those of
+        several models as a list.
     by : str, optional
         A feature: its codes are the cells that are asked. The whole table is one cell if None.
     delta : float, optional
@@ -106,7 +107,12 @@ class Probe(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             asked = table.root() if self.by is None else table.root().partition(self.by)
         given = dict(self.given or {})
         if "scores" in given:
-            given["scores"] = table.start_scores(given["scores"])
+            starts = given["scores"]  # of one model, or of several
+            given["scores"] = (
+                [table.start_scores(start) for start in starts]
+                if isinstance(starts, list)
+                else table.start_scores(starts)
+            )
         return getattr(asked, self.question)(**given, amount=table.ledger.left)
 
 

@@ -19,11 +19,13 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import math
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -76,6 +78,31 @@ def read(container: Container, schema: Schema) -> Read:
     check_types(columns, column, schema)
     found = column.numbers() if schema.classes is None else column.codes(schema.classes)
     return np.column_stack([feature_matrix(columns, schema), found])
+
+
+def read_persons(container: Container, schema: Schema) -> Read:
+    """Read whose record each record is, as fits do where the first feature is the schema's unit.
+
+    Two records have the same number if they are the same person's. Where columns have no names,
+    hence no unit, this is :func:`read`.
+    """
+    unit, *rest = schema.names
+    schema_of_persons = replace(
+        schema, features={name: schema.features[name] for name in rest}, unit=unit
+    )
+    table = container.table
+    if isinstance(table, Path):
+        table = read_table(table, schema_of_persons)
+    elif not Columns.of(table, schema).named:
+        return read(container, schema)
+    columns = Columns.of(table, schema_of_persons)
+    found = [
+        math.nan
+        if text is None
+        else float(int.from_bytes(blake2b(text, digest_size=6).digest()))  # exact in a double
+        for text in columns.identifiers(schema_of_persons).to_pylist()
+    ]
+    return np.array(found, dtype=np.float64)[:, np.newaxis]
 
 
 # Writers

@@ -44,6 +44,9 @@ class BDPTClassifier(PrivateTreeEstimator):
         Bins of equal width of a number.
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -51,6 +54,7 @@ class BDPTClassifier(PrivateTreeEstimator):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -84,6 +88,9 @@ class BDPTClassifier(PrivateTreeEstimator):
         n_bins: int = 10,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -91,6 +98,9 @@ class BDPTClassifier(PrivateTreeEstimator):
         self.n_bins = n_bins
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
     def _learn(self, table: Table, **options: Any) -> Tree:
         return learn_bdpt(table, amount=table.ledger.budget.limit, **options)
@@ -125,6 +135,9 @@ class DPGDFClassifier(PrivateClassifier):
         Bins of equal width of a number.
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -133,6 +146,7 @@ class DPGDFClassifier(PrivateClassifier):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -168,6 +182,9 @@ class DPGDFClassifier(PrivateClassifier):
         n_bins: int = 10,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -176,6 +193,9 @@ class DPGDFClassifier(PrivateClassifier):
         self.n_bins = n_bins
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         given = super()._check_parameters(schema)

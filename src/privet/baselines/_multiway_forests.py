@@ -94,6 +94,9 @@ class PatilSinghForestClassifier(_PatilSingh, PrivateClassifier):
         budget buy a noisy count.
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -102,6 +105,7 @@ class PatilSinghForestClassifier(_PatilSingh, PrivateClassifier):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -144,6 +148,9 @@ class PatilSinghForestClassifier(_PatilSingh, PrivateClassifier):
         n_rows: int | None = None,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -156,6 +163,9 @@ class PatilSinghForestClassifier(_PatilSingh, PrivateClassifier):
         self.n_rows = n_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
     def _check_table(self, table: Table, **options: Any) -> None:
         table.check_choices(options["criterion"], len(table.schema.names))
@@ -177,6 +187,9 @@ class PatilSinghForestRegressor(_PatilSingh, PrivateRegressor):
         As for :class:`PatilSinghForestClassifier`.
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -184,6 +197,7 @@ class PatilSinghForestRegressor(_PatilSingh, PrivateRegressor):
         What is published; the forest averages its trees' means.
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -220,6 +234,9 @@ class PatilSinghForestRegressor(_PatilSingh, PrivateRegressor):
         n_rows: int | None = None,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -231,6 +248,9 @@ class PatilSinghForestRegressor(_PatilSingh, PrivateRegressor):
         self.n_rows = n_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
 
 @register("fletcher-islam", command=False)
@@ -269,6 +289,9 @@ class FletcherIslamForestClassifier(PrivateClassifier):
         budget buy a noisy count.
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -277,6 +300,7 @@ class FletcherIslamForestClassifier(PrivateClassifier):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -318,6 +342,9 @@ class FletcherIslamForestClassifier(PrivateClassifier):
         n_rows: int | None = None,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -329,6 +356,9 @@ class FletcherIslamForestClassifier(PrivateClassifier):
         self.n_rows = n_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         given = super()._check_parameters(schema)

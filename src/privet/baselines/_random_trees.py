@@ -59,6 +59,9 @@ class RandomTreesClassifier(_RandomTrees, PrivateClassifier):
         budget buy a noisy count.
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -67,6 +70,7 @@ class RandomTreesClassifier(_RandomTrees, PrivateClassifier):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -98,6 +102,9 @@ class RandomTreesClassifier(_RandomTrees, PrivateClassifier):
         n_rows: int | None = None,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -107,6 +114,9 @@ class RandomTreesClassifier(_RandomTrees, PrivateClassifier):
         self.n_rows = n_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
 
 @register("random-trees", command=False)
@@ -124,6 +134,9 @@ class RandomTreesRegressor(_RandomTrees, PrivateRegressor):
         As for :class:`RandomTreesClassifier`.
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -131,6 +144,7 @@ class RandomTreesRegressor(_RandomTrees, PrivateRegressor):
         What is published; the forest averages its trees' means.
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -162,6 +176,9 @@ class RandomTreesRegressor(_RandomTrees, PrivateRegressor):
         n_rows: int | None = None,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -171,3 +188,6 @@ class RandomTreesRegressor(_RandomTrees, PrivateRegressor):
         self.n_rows = n_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose

@@ -6,10 +6,12 @@ Exit codes:
 * 1: an unexpected error. Only its type is shown: messages of other libraries may quote the data.
 * 2: bad input, with one sentence. Nothing is spent.
 * 3: an audit found that something is not as private as it says.
-* 4: a model was learnt and paid for, but could not be written where it should be. The message says
+* 4: a model or schema was paid for, but could not be written where it should be. The message says
   why, and where it is.
 * 5: where the rows are, questions cannot be answered any more: a disk is full, a cluster is lost.
   The message says so; nothing is published, and what the fit's ledger reserved stays reserved.
+* 6: ``privet schema check`` found that the schema does not fit the data.
+* 7: ``privet verify`` found that a signature does not hold for a file.
 * 130: interrupted; 129 or 143: told to end.
 """
 
@@ -30,15 +32,21 @@ from privet import __version__
 from privet.cli import (
     audit,
     certify,
+    coordinator,
     demo,
+    discover,
     encode,
+    evaluate,
     fit,
     learners,
     ledger,
+    party,
     plan,
     predict,
+    report,
     schema,
     show,
+    sign,
 )
 from privet.cli._terminal import say, use_any_encoding
 from privet.errors import EngineError, EngineUnusableError, PrivetError
@@ -55,13 +63,39 @@ app = typer.Typer(
 )
 schema_app = typer.Typer(help="Write down what is public about a table.", no_args_is_help=True)
 schema_app.command("draft")(schema.draft)
+schema_app.command("check")(schema.check)
+schema_app.command("discover")(discover.discover)
+schema_app.command("import")(discover.import_metadata)
+schema_app.command("export")(discover.export_metadata)
 app.add_typer(schema_app, name="schema")
-app.command()(fit.fit)
+party_app = typer.Typer(
+    help="Take part in a study over a network, as the owner of rows.", no_args_is_help=True
+)
+party_app.command("keygen")(party.keygen)
+party_app.command("check")(party.check)
+party_app.command("serve")(party.serve)
+party_app.command("status")(party.status)
+party_app.command("log")(party.log)
+party_app.command("approve")(party.approve)
+party_app.command("withdraw")(party.withdraw)
+party_app.command("close")(party.close)
+app.add_typer(party_app, name="party")
+coordinator_app = typer.Typer(
+    help="The coordinator of parties over a network.", no_args_is_help=True
+)
+coordinator_app.command("keygen")(coordinator.keygen)
+coordinator_app.command("serve")(coordinator.serve)
+app.add_typer(coordinator_app, name="coordinator")
+app.command(epilog=fit.by_learner())(fit.fit)
 app.command()(encode.encode)
 app.command()(learners.learners)
 app.command()(predict.predict)
+app.command()(evaluate.evaluate)
 app.command()(show.show)
+app.command()(report.report)
 app.command()(ledger.ledger)
+app.command()(sign.sign)
+app.command()(sign.verify)
 app.command()(audit.audit)
 app.command()(certify.certify)
 app.command()(plan.plan)

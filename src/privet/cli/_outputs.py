@@ -1,20 +1,24 @@
-"""What commands write: tables of predictions, and models, which are not lost if a disk is full."""
+"""What commands write: tables; and models and schemas, which are paid for, and not lost."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from privet.cli._terminal import print_whole, say
+from privet.cli._terminal import print_whole, say, say_code
 from privet.errors import OutputError
 
 if TYPE_CHECKING:
     from privet.model import Model
     from privet.outputs import OutputFile
+
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace a file that is there already.", show_default=False)
+]
 
 #: The exit code if a model was learnt and paid for, but is not where it should be.
 ELSEWHERE = 4
@@ -26,23 +30,42 @@ def check_ending(path: Path, endings: tuple[str, ...]) -> None:
         raise OutputError(f"cannot write {path}: its name must end in {' or '.join(endings)}")
 
 
-def write_table(columns: dict[str, Any], output: OutputFile) -> None:
-    """Write columns as CSV or Parquet; values of several types are written as text."""
+def print_table(columns: dict[str, Any]) -> None:
+    """Print columns as CSV, exactly as a file would have them.
+
+    Names and values that a terminal would obey or not show are refused.
+    """
     import pyarrow as pa
     import pyarrow.csv
-    import pyarrow.parquet
+
+    sink = pa.BufferOutputStream()
+    pyarrow.csv.write_csv(_arrow(columns, "standard output"), sink)
+    text = sink.getvalue().to_pybytes().decode("utf-8")
+    say_code(text.removesuffix("\n"))
+
+
+def _arrow(columns: dict[str, Any], place: object) -> Any:
+    import pyarrow as pa
 
     from privet.outputs import UNWRITABLE
 
     try:
-        table = pa.table(
+        return pa.table(
             {
                 name: values.astype(str) if values.dtype == object else values
                 for name, values in columns.items()
             }
         )
     except UnicodeEncodeError:
-        raise OutputError(f"cannot write {output.path}: {UNWRITABLE}") from None
+        raise OutputError(f"cannot write {place}: {UNWRITABLE}") from None
+
+
+def write_table(columns: dict[str, Any], output: OutputFile) -> None:
+    """Write columns as CSV or Parquet; values of several types are written as text."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    table = _arrow(columns, output.path)
     with output.writing() as file:
         if output.path.suffix.lower() == ".parquet":
             pyarrow.parquet.write_table(table, file)
@@ -60,27 +83,34 @@ def save_model(model: Model, output: OutputFile) -> None:
     try:
         model.save(output)
     except OutputError as error:
-        text = model.to_json()
-        place = _written_elsewhere(text)
-        if place is not None:
-            where = f"it is in {place}: keep it"
-        elif print_whole(text):
-            where = "it is on standard output, as JSON: keep it"
-        else:
-            where = "it could not be kept anywhere, not on standard output either"
-        say(
-            f"{error}. The model was learnt and its budget is spent; {where}.",
-            lead="Error:",
-            style="red",
-            error=True,
-        )
-        raise typer.Exit(ELSEWHERE) from None
+        _keep(model.to_json(), f"{error}. The model was learnt", "model", ".json")
 
 
-def _written_elsewhere(text: str) -> Path | None:
-    """Write a model into a folder of temporary files and return its path, if there is room."""
+def save_schema(text: str, output: OutputFile) -> None:
+    """Write a schema that was paid for; if that fails, as :func:`save_model` does."""
     try:
-        handle, name = tempfile.mkstemp(prefix="privet-model-", suffix=".json")
+        output.write(text)
+    except OutputError as error:
+        _keep(text, f"{error}. The schema was discovered", "schema", ".toml")
+
+
+def _keep(text: str, what: str, name: str, ending: str) -> NoReturn:
+    """Put what was paid for somewhere, say where, and end the command."""
+    place = _written_elsewhere(text, name, ending)
+    if place is not None:
+        where = f"it is in {place}: keep it"
+    elif print_whole(text):
+        where = f"it is on standard output, as {ending[1:].upper()}: keep it"
+    else:
+        where = "it could not be kept anywhere, not on standard output either"
+    say(f"{what} and its budget is spent; {where}.", lead="Error:", style="red", error=True)
+    raise typer.Exit(ELSEWHERE) from None
+
+
+def _written_elsewhere(text: str, name: str, ending: str) -> Path | None:
+    """Write a text into a folder of temporary files and return its path, if there is room."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f"privet-{name}-", suffix=ending)
     except OSError:  # no such folder, or a full one
         return None
     path = Path(name)

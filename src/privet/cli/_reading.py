@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
 
@@ -35,6 +37,7 @@ Blocks = Annotated[
         help="A directory for blocks of encoded rows, so that a table need not fit into memory. "
         "[default for folders and patterns: the system's temporary directory]",
         metavar="DIR",
+        rich_help_panel="Large tables",
     ),
 ]
 Decimal = Annotated[
@@ -88,3 +91,40 @@ def open_source(
         engine=engine,
         insecure=insecure,
     )
+
+
+@contextmanager
+def opened(
+    path: Path,
+    schema: Schema,
+    work: str,
+    *,
+    blocks: Path | None = None,
+    engine: str | None = None,
+    insecure: bool = False,
+    **written: Any,
+) -> Iterator[pa.Table | Source]:
+    """Yield a file's rows, or what need not fit into memory, and show that work goes on.
+
+    Parameters
+    ----------
+    path, schema
+    work : str
+        What is done with the rows.
+    blocks, engine, insecure
+        As for :func:`open_source`.
+    **written
+        How a CSV file is written: ``separator``, ``encoding`` and ``decimal``.
+    """
+    from privet.cli._terminal import progress
+
+    table: Any = None
+    if blocks is None and engine is None and os.path.isfile(path):  # noqa: PTH113  # which never raises
+        with progress("reading"):
+            table = read_data(path, schema, **written)
+    with progress(work) as report:
+        if table is None:
+            table = open_source(
+                path, report, blocks=blocks, engine=engine, insecure=insecure, **written
+            )
+        yield table

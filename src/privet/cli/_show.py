@@ -6,36 +6,30 @@ import time
 from collections.abc import Sequence
 
 from privet.cli._terminal import PlainTable, say, say_quoted
-from privet.ensemble import Ensemble
-from privet.model import EITHER, PrivacyCard
+from privet.evaluation import Estimate, Evaluation
+from privet.model import ADDED, EITHER, PrivacyCard
 from privet.privacy import (
     ADJACENCY,
     Budget,
+    StudyBooks,
     Withdrawal,
     mechanism_words,
     place_words,
     question_words,
 )
-from privet.tree import Tree
+from privet.schema import Schema
 from privet.visible import quoted
 
 #: More entries of a card are not shown.
 _MOST_ENTRIES = 1_000
-
-
-def describe(predictor: Tree | Ensemble) -> str:
-    """Return a model's size in words."""
-    size = f"{predictor.n_leaves} leaves, depth {predictor.depth}"
-    if isinstance(predictor, Tree):
-        return size
-    return f"{len(predictor.trees)} trees, {size}"
+_ACCOUNTANTS = ("pure", "zCDP", EITHER, ADDED)
 
 
 def say_entries(card: PrivacyCard) -> None:
     """Print the ledger's entries of a fit as a table."""
     unit = card.unit
     table = PlainTable(
-        "Ledger: what was asked, and what each record paid",
+        f"Ledger: what was asked, and what each {'person' if card.of_persons else 'record'} paid",
         ("question", "of", "cells", "mechanism", unit),
         right=("cells", unit),
         caption="Cells of one level are disjoint: a record pays in one of them. Total = dearest "
@@ -55,28 +49,69 @@ def say_entries(card: PrivacyCard) -> None:
         say(f"{more} more entries are not shown; --format json has them all")
 
 
-def say_card(card: PrivacyCard) -> None:
-    """Print what a privacy officer reads: the cost, the notes and, at the end, the verdict."""
+def say_evaluation(evaluation: Evaluation) -> None:
+    """Print a test score: every measure with its interval, and by group."""
+    table = PlainTable(
+        "Test score: other records than the model was learnt from",
+        ("measure", "estimate", "95 % interval"),
+        right=("estimate",),
+        light=True,
+        caption="Intervals cover sampling and noise.",
+    )
+    for name, one in evaluation.measures():
+        table.add(name, *_interval(one))
+    if evaluation.by is not None:
+        for group, part in evaluation.of_groups().items():
+            name, one = next(part.measures())
+            table.add(f"{name} where {evaluation.by} is {group}", *_interval(one))
+    for one_bin in evaluation.calibration:
+        if one_bin.observed.enough:
+            name = f"{evaluation.class_names[1]}, where {one_bin.predicted:.3f} was predicted"
+            table.add(name, *_interval(one_bin.observed))
+    table.show()
+    say(f"Records in the test: about {evaluation.n_records:.0f} (noisy)")
+
+
+def _interval(one: Estimate) -> tuple[str, str]:
+    if not one.enough:
+        return "", "too few records"
+    return f"{one.value:.4g}", f"{one.low:.4g} to {one.high:.4g}"
+
+
+def say_card(card: PrivacyCard, schema: Schema | None, of: str = "fit") -> None:
+    """Print what a privacy officer reads: the cost, the notes and, at the end, the verdict.
+
+    With a model's schema also how many records it is made of, as far as that was released.
+    """
     delta = f", delta {card.delta:g}" if card.delta else ""
     adjacency = card.adjacency if card.adjacency == ADJACENCY else quoted(card.adjacency)
-    accountant = card.accountant if card.accountant in ("pure", "zCDP", EITHER) else "unknown"
+    accountant = card.accountant if card.accountant in _ACCOUNTANTS else "unknown"
     say(
         f"Cost: spent epsilon {card.epsilon:.6g}{delta} (requested {card.requested_epsilon:g}), "
         f"{adjacency}, {accountant} accounting"
     )
-    say(f"Cost for replacing one record instead: epsilon {card.replace_one_epsilon:.6g}{delta}")
+    whom = "person" if card.of_persons else "record"
+    say(f"Cost for replacing one {whom} instead: epsilon {card.replace_one_epsilon:.6g}{delta}")
+    if schema is not None:
+        for line in card.count_words(schema.classes):
+            say(f"Records: {line}")
+        for line in card.doubts(schema.classes):
+            say(f"{line}.", lead="Doubt:", style="yellow")
     for note in card.notes:
         say_quoted(note, before="note:")
     if card.private and not card.warnings:
-        say("Verdict: private; the guarantee holds for the fit as described", style="green")
+        say(f"Verdict: private; the guarantee holds for the {of} as described", style="green")
         return
     for reason in card.warnings:
         say_quoted(reason, before="reason:")
     say("Verdict: NOT PRIVATE", style="red")
 
 
-def say_withdrawals(draws: Sequence[Withdrawal], budget: Budget) -> None:
+def say_withdrawals(
+    draws: Sequence[Withdrawal], budget: Budget, studies: Sequence[StudyBooks] = ()
+) -> None:
     """Print the draws of a ledger file as a table."""
+    by_draw = {study.draw: study for study in studies}
     unit = "epsilon" if budget.accountant == "pure" else "rho"
     counted = f"counted {unit}"
     table = PlainTable(
@@ -85,7 +120,13 @@ def say_withdrawals(draws: Sequence[Withdrawal], budget: Budget) -> None:
         right=("draw", counted),
     )
     for draw in draws:
+        study = by_draw.get(draw.id)
         state = "settled" if draw.spent is not None else "reserved (never settled: counts in full)"
+        if study is not None and draw.spent is None:
+            state = (
+                f"study under way: {study.answers} answers, {unit} {float(study.spent):.6g} so far "
+                "(counts in full until it is closed)"
+            )
         table.add(
             str(draw.id),
             time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(draw.reserved_at)),

@@ -18,6 +18,7 @@ import io
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ LONGEST_LINE = 2000
 LONGEST_CELL = 300
 #: What a line of a file's text is indented by, and what a long line goes on with.
 INDENT = "  "
+#: Between two lines that say what is being done, where no bar can be drawn.
+_SECONDS = 2.0
 
 
 def say(text: str = "", *, style: str = "", lead: str = "", error: bool = False) -> None:
@@ -147,6 +150,8 @@ class PlainTable:
         from rich.table import Table
         from rich.text import Text
 
+        self.title, self.columns = title, tuple(columns)
+        self.rows: list[tuple[str, ...]] = []
         self._table = Table(
             title=Text(title),
             title_justify="left",
@@ -168,6 +173,7 @@ class PlainTable:
         """Add a row; ``styles`` are those of its last cells, ``style`` that of all."""
         from rich.text import Text
 
+        self.rows.append(cells)
         each = ["" for _ in cells[len(styles) :]] + list(styles)
         self._table.add_row(
             *(
@@ -182,6 +188,22 @@ class PlainTable:
         _console(error=False).print(self._table)
 
 
+class _NowAndThen:
+    """Where nothing can be drawn, such as a log: a line from time to time that work goes on."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._drawn = console, console.is_terminal
+        self._last = time.monotonic()
+
+    def say(self, text: str) -> None:
+        """Print a line, unless one was printed just now."""
+        now = time.monotonic()
+        if not self._drawn and now - self._last >= _SECONDS:
+            self._last = now
+            self._console.file.write(f"{visible(text, LONGEST_CELL)}\n")
+            self._console.file.flush()
+
+
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[str], None]]:
     """Show on standard error what the library is doing while it works; yield what shows more."""
@@ -189,10 +211,13 @@ def progress(title: str) -> Iterator[Callable[[str], None]]:
 
     logger = logging.getLogger("privet")
     before = logger.level
-    with _console(error=True).status(Text(title)) as status:
+    console = _console(error=True)
+    now_and_then = _NowAndThen(console)
+    with console.status(Text(title)) as status:
 
         def show(text: str) -> None:
             status.update(Text(visible(text, LONGEST_CELL)))
+            now_and_then.say(text)
 
         class Update(logging.Handler):
             def emit(self, record: logging.LogRecord) -> None:
@@ -214,13 +239,17 @@ def progress_bar() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=_console(error=True), transient=True) as bars:
+    console = _console(error=True)
+    now_and_then = _NowAndThen(console)
+    with Progress(*columns, console=console, transient=True) as bars:
 
         def start(name: str) -> Callable[[int, int], None]:
             task = bars.add_task(visible(name, LONGEST_CELL), total=None)
+            now_and_then.say(name)
 
             def report(done: int, total: int) -> None:
                 bars.update(task, completed=done, total=total, visible=done < total)
+                now_and_then.say(f"{name}: {done} of {total}")
 
             return report
 

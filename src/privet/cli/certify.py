@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privet.cli._outputs import Force, check_ending
+
 if TYPE_CHECKING:
     from privet.cli._terminal import PlainTable
     from privet.robustness import Estimate, Guarantee, Promise
@@ -23,6 +25,12 @@ _SHOWN = {
 _MOST_BYTES = 1 << 24
 #: Expected accuracies on the clean table that are shown if none is given.
 _ACCURACIES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
+#: What is said of a model whose schema has a unit.
+_PERSONS = (
+    "The model counts persons, so rows are persons here: a poisoned one may have any number of "
+    "records."
+)
 
 
 def certify(
@@ -63,9 +71,9 @@ def certify(
     plot: Annotated[
         Path | None, typer.Option(help="Write the curve to this SVG file, too.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Say what a model's privacy guarantees against poisoned rows."""
-    from privet.cli._outputs import check_ending
     from privet.cli._terminal import say
     from privet.outputs import OutputFile, check_output
     from privet.robustness import NoGuarantee, accuracy_after, attack_success_after, curve
@@ -80,12 +88,18 @@ def certify(
     inputs = {"the model": model, "the runs file": runs_file}
     if plot is not None:
         check_ending(plot, (".svg",))
-        check_output(plot, inputs)
-    promise = _promise(model, same_plan=same_plan)
+        check_output(plot, inputs, replace=force)
+    promise, of_persons, classes = _promise(model, same_plan=same_plan)
+    whom = [_PERSONS] if of_persons else []
     sizes = [_size(text, rows) for text in poisoned.split(",")]
     if not given:
         _overview(promise, sizes, rows, changed=changed).show()
-        for sentence in [f"Every fit stays within {promise}.", *_overview_sentences(changed)]:
+        for sentence in [
+            f"Every fit stays within {promise}.",
+            *_overview_sentences(changed),
+            *_use(promise, _ACCURACIES[-1], sizes, 1 / classes, changed=changed),
+            *whom,
+        ]:
             say(sentence)
         return
     of_attack = success or attack_success is not None
@@ -93,9 +107,9 @@ def certify(
     if runs_file is not None:
         clean = _estimate(runs_file, confidence)
     else:
-        told = attack_success if accuracy is None else accuracy
-        assert told is not None
-        clean = told
+        number = attack_success if accuracy is None else accuracy
+        assert number is not None
+        clean = number
     after = attack_success_after if of_attack else accuracy_after
     found = [after(promise, clean, x, changed=changed) for x in sizes]
     measure = found[0].measure
@@ -103,7 +117,12 @@ def certify(
     if plot is not None:
         drawn = curve(promise, clean, max(sizes), measure=measure, changed=changed)
     _table(found, sizes, rows).show()
-    for sentence in [f"Every fit stays within {promise}.", *_sentences(found[0], clean, changed)]:
+    told = [f"Every fit stays within {promise}.", *_sentences(found[0], clean, changed)]
+    if not of_attack:
+        start = found[0].clean
+        told += _use(promise, start, sizes, 1 / classes, changed=changed)
+    told += whom
+    for sentence in told:
         say(sentence)
     if plot is not None and drawn is not None:
         with OutputFile(plot, inputs) as output:
@@ -111,7 +130,55 @@ def certify(
         say(f"Wrote {plot}.")
 
 
-def _promise(path: Path, *, same_plan: bool) -> Promise:
+def _use(
+    promise: Promise, clean: float, sizes: list[int], guess: float, *, changed: bool
+) -> list[str]:
+    """Say for which numbers of rows nothing useful is promised, and which epsilon would do it.
+
+    A promise is of no use if guessing a class at random is as accurate.
+    """
+    from privet.robustness import accuracy_after, promise_of
+
+    if clean <= guess:
+        return [f"An accuracy of {clean:g} is no more than guessing: nothing can be promised."]
+    useless = [
+        size
+        for size in sizes
+        if accuracy_after(promise, clean, size, changed=changed).best <= guess
+    ]
+    if not useless:
+        return []
+
+    def helps(epsilon: float) -> bool:
+        one = promise_of(epsilon=epsilon)
+        return accuracy_after(one, clean, least, changed=changed).best > guess
+
+    least, low, high = min(useless), 1e-9, 100.0
+    told = (
+        f"Nothing useful is promised against {least:,} poisoned rows"
+        + (" and more" if least < max(sizes) else "")
+        + f": no more than {guess:.3g}, which guessing reaches, even if fits on the clean table "
+        f"have an accuracy of {clean:.4g}."
+    )
+    if not helps(low):
+        return [f"{told} No epsilon would do."]
+    while high / low > 1.001:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if helps(middle) else (low, middle)
+    return [
+        f"{told} A fit with epsilon {_two_digits_down(low):g} or less would promise more than that "
+        f"against {least:,}, if it were as accurate."
+    ]
+
+
+def _two_digits_down(value: float) -> float:
+    """Round down to two digits."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return math.floor(value / unit) * unit
+
+
+def _promise(path: Path, *, same_plan: bool) -> tuple[Promise, bool, int]:
+    """Return what a model's card promises, whether to persons, and how many classes it has."""
     from privet.errors import ModelFileError
     from privet.model import load
     from privet.robustness import NoGuarantee, promise_of
@@ -125,7 +192,8 @@ def _promise(path: Path, *, same_plan: bool) -> Promise:
             "no guarantee can be given: this model predicts a number, which has no accuracy; "
             "privet.robustness takes any score between 0 and 1"
         )
-    return promise_of(published, same_plan=same_plan)
+    promise = promise_of(published, same_plan=same_plan)
+    return promise, published.privacy.of_persons, len(published.schema.classes)
 
 
 def _size(text: str, rows: int) -> int:

@@ -7,18 +7,20 @@ from typing import Annotated
 
 import typer
 
+from privet.cli._outputs import Force, save_model
+
 
 def demo(
     epsilon: Annotated[float, typer.Option(help="The privacy budget.")] = 1.0,
     rows: Annotated[int, typer.Option(help="Rows of the invented table.", min=1000)] = 50_000,
     out: Annotated[Path, typer.Option(help="The model file to write.")] = Path("demo-model.json"),
+    force: Force = False,
 ) -> None:
     """Learn a private tree from invented patients; show it, its accuracy and its ledger."""
     import numpy as np
     import pyarrow as pa
     from sklearn.tree import DecisionTreeClassifier
 
-    from privet.cli._outputs import save_model
     from privet.cli._show import say_card, say_entries
     from privet.cli._terminal import PlainTable, progress, say, say_lines
     from privet.datasets import PATIENTS, make_patients
@@ -27,9 +29,9 @@ def demo(
     from privet.outputs import OutputFile, check_output
     from privet.reading import feature_matrix
 
-    check_output(out)
+    check_output(out, replace=force)
     picture = out.with_suffix(".svg")
-    check_output(picture, {"the model": out})
+    check_output(picture, {"the model": out}, replace=force)
     table = pa.table(make_patients(rows))
     held_out = pa.table(make_patients(20_000, seed=1))
     truth = np.asarray(held_out["readmitted"])
@@ -66,6 +68,6 @@ def demo(
     scores.show()
     say()
     say_entries(model.privacy_)
-    say_card(model.privacy_)
+    say_card(model.privacy_, PATIENTS)
     say()
     say(f"Wrote {out} (the model with its card) and {picture} (a picture).")

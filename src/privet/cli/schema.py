@@ -1,4 +1,4 @@
-"""``privet schema draft``."""
+"""``privet schema draft`` and ``privet schema check``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Annotated
 
 import typer
 
-from privet.cli._reading import Decimal, Encoding, Separator, read_data
+from privet.cli._outputs import Force
+from privet.cli._reading import Decimal, Encoding, Separator, open_source, read_data
+
+#: The exit code if a schema does not fit the data.
+MISFIT = 6
 
 
 def draft(
@@ -18,6 +22,7 @@ def draft(
     out: Annotated[
         Path | None, typer.Option(help="The file to write; the terminal if not given.")
     ] = None,
+    force: Force = False,
     separator: Separator = None,
     encoding: Encoding = "utf-8",
     decimal: Decimal = ".",
@@ -34,6 +39,59 @@ def draft(
     if out is None:
         say_code(drafted().removesuffix("\n"))
         return
-    with OutputFile(out, {"the data": data}) as output:
+    with OutputFile(out, {"the data": data}, replace=force) as output:
         output.write(drafted())
     say(f"Wrote {out}. Correct it by what is publicly known before you use it.")
+
+
+def check(
+    schema: Annotated[Path, typer.Argument(help="The schema file.")],
+    data: Annotated[
+        Path,
+        typer.Argument(help="The table: a CSV or Parquet file, a folder of them, or a pattern."),
+    ],
+    tolerance: Annotated[
+        float,
+        typer.Option(help="The share of values that may be unknown or outside of the bounds."),
+    ] = 0.01,
+    separator: Separator = None,
+    encoding: Encoding = "utf-8",
+    decimal: Decimal = ".",
+) -> None:
+    """Say exactly how a schema fits a table. Sensitive: for the owner's eyes only.
+
+    Reads as privet fit does. Ends with exit code 6 if a column does not fit, or a class is missing.
+    """
+    from privet.cli._terminal import PlainTable, progress, say
+    from privet.reading.checks import SENSITIVE
+    from privet.schema import Schema
+
+    public = Schema.from_toml(schema)
+    with progress("reading") as report:
+        source = open_source(data, report, separator=separator, encoding=encoding, decimal=decimal)
+        found = public.check(source, tolerance=tolerance)
+    say(f"{SENSITIVE}.", lead="Sensitive:", style="red")
+    table = PlainTable(
+        f"Schema and data: {found.rows:,} rows",
+        ("column", "kind", "missing", "unknown", "below low", "above high", "fits"),
+        right=("missing", "unknown", "below low", "above high"),
+        light=True,
+    )
+    for column in found.columns:
+        listed = column.kind in ("categorical", "classes")
+        counts = (column.missing, column.unknown, column.below, column.above)
+        told = (True, listed, not listed, not listed)
+        shown = [
+            f"{column.share(count):.2%}" if tell else ""
+            for count, tell in zip(counts, told, strict=True)
+        ]
+        fits = "yes" if column.fits else "NO"
+        styles = ["green" if column.fits else "red"]
+        table.add(column.name, column.kind, *shown, fits, styles=styles)
+    table.show()
+    for sentence in found.sentences():
+        say(sentence)
+    if not found.fits:
+        say("The schema does NOT fit the data.", style="red")
+        raise typer.Exit(MISFIT)
+    say("The schema fits the data.", style="green")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from privet.cli._outputs import Force
+
 if TYPE_CHECKING:
     from privet.model import Model
 
@@ -21,6 +23,7 @@ class Format(StrEnum):
     svg = "svg"
     sql = "sql"
     python = "python"
+    onnx = "onnx"
     json = "json"
 
 
@@ -30,27 +33,50 @@ def show(
     out: Annotated[
         Path | None, typer.Option(help="The file to write; the terminal if not given.")
     ] = None,
+    probability: Annotated[
+        str | None,
+        typer.Option(
+            help="With --format sql: the probability of this class instead of the prediction.",
+            metavar="CLASS",
+        ),
+    ] = None,
+    force: Force = False,
 ) -> None:
     """Show a model: its tree and its privacy card, or the tree in another form."""
-    from privet.cli._show import say_card, say_entries
+    from privet.cli._show import say_card, say_entries, say_evaluation
     from privet.cli._terminal import say, say_code, say_lines
+    from privet.errors import OutputError
     from privet.model import load
     from privet.outputs import OutputFile
 
+    if probability is not None and format is not Format.sql:
+        raise OutputError("--probability goes with --format sql")
+    if format is Format.onnx and out is None:
+        raise OutputError("--format onnx is no text: name a file with --out")
     published = load(model)
     if out is not None:
-        with OutputFile(out, {"the model": model}) as output:
-            output.write(_shown(published, format) + "\n")
+        with OutputFile(out, {"the model": model}, replace=force) as output:
+            if format is Format.onnx:
+                from privet.export import to_onnx
+
+                made = to_onnx(published.predictor)
+                with output.writing() as file:
+                    file.write(made)
+            else:
+                output.write(_shown(published, format, probability) + "\n")
         say(f"Wrote {out}.")
         return
     if format is not Format.text:
-        say_code(_shown(published, format), _names(published) if format is Format.sql else ())
+        shown = _shown(published, format, probability)
+        say_code(shown, _names(published) if format is Format.sql else ())
         return
     say("Model:")
     say_lines(_shown(published, format))
     say()
+    if published.evaluation is not None:
+        say_evaluation(published.evaluation)
     say_entries(published.privacy)
-    say_card(published.privacy)
+    say_card(published.privacy, published.schema)
 
 
 def _names(model: Model) -> Iterator[str]:
@@ -62,7 +88,7 @@ def _names(model: Model) -> Iterator[str]:
     yield from map(str, schema.classes or ())
 
 
-def _shown(model: Model, format: Format) -> str:
+def _shown(model: Model, format: Format, probability: str | None = None) -> str:
     """Return a model in one of the forms."""
     import json
 
@@ -70,11 +96,13 @@ def _shown(model: Model, format: Format) -> str:
 
     if format is Format.json:
         return json.dumps(model.to_dict(), indent=1)
-    write = {
+    drawn = {
         Format.text: export.to_text,
         Format.dot: export.to_dot,
         Format.svg: export.to_svg,
-        Format.sql: export.to_sql,
-        Format.python: export.to_python,
-    }[format]
-    return write(model.predictor)
+    }
+    if format in drawn:
+        return drawn[format](model.predictor, noise=model.noise)
+    if format is Format.sql:
+        return export.to_sql(model.predictor, probability_of=probability)
+    return export.to_python(model.predictor)

@@ -14,10 +14,11 @@ from privet.engines.bases import (
 from privet.engines.encoding import workers
 from privet.engines.engine import BlockEngine
 from privet.engines.interface import Engine, Records
-from privet.engines.lineage import CellsHandle, ScoresHandle
+from privet.engines.lineage import PLACES, CellsHandle, ScoresHandle
 from privet.engines.losses import HEAVIEST, loss_of
 from privet.engines.memory import memory_engine
 from privet.engines.questions import Margin, Sparse, TreeLayout, TreeRecords
+from privet.engines.raw import RawCounts
 from privet.engines.splits import Split
 from privet.engines.stored import encode_stream, holds_blocks, keep_blocks, open_blocks
 from privet.engines.views import View
@@ -27,6 +28,7 @@ __all__ = [
     "CALIBRATION_SQUARES",
     "HEAVIEST",
     "LARGEST",
+    "PLACES",
     "STEP",
     "UNIT",
     "Axis",
@@ -37,6 +39,7 @@ __all__ = [
     "Engine",
     "Margin",
     "Peaks",
+    "RawCounts",
     "Records",
     "ScoresHandle",
     "Sparse",

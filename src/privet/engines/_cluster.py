@@ -21,6 +21,7 @@ from privet.engines.blocks import Block
 from privet.engines.encoding import Encoder
 from privet.engines.lineage import Lineage, ScoreLineage
 from privet.engines.questions import BlockQuestion, Histograms, TreeSums
+from privet.engines.weighing import Persons
 from privet.errors import DataError, EngineError, PrivetError
 from privet.schema import Schema
 
@@ -54,6 +55,8 @@ class ClusterBlocks(ABC):
         self._count = count
         #: Blocks that have to be made, for the first time or anew.
         self._lost = set(range(count))
+        #: Blocks that were not yet told what their records weigh.
+        self._weightless: set[int] = set()
         self._checksums: dict[int, int] = {}
         #: What each worker was told, by name.
         self._told: dict[str, set[Any]] = {}
@@ -116,8 +119,16 @@ class ClusterBlocks(ABC):
             raise_ours(failures)
             if not self._lost:
                 self._fast = _kernels.compiled(self.rows * len(self.schema.names))
+                self._weigh()
                 return
         raise EngineError(not_made(failures))
+
+    def _weigh(self) -> None:
+        """Tell new blocks what their records weigh, if the schema has a unit.
+
+        Not needed where every block has all records of its persons.
+        """
+        return
 
     def _make(self, failures: list[Failure]) -> list[Built]:
         """Make the blocks that are lost; return those that were made."""
@@ -134,14 +145,17 @@ class ClusterBlocks(ABC):
                     "for the last question; keep the source as it is, and start again"
                 )
             self._lost.discard(built.number)
+            self._weightless.add(built.number)
             made.append(built)
         return made
 
     def ask(self, question: BlockQuestion[T], forget: Sequence[int]) -> T:
         """See :class:`~privet.engines.engine.Blocks`."""
         if not self._count:
-            codes, target = Encoder(self.schema).empty(0)
-            return question.answer(Block(self.schema, codes, target, fast=False))
+            none = Encoder(self.schema).empty(0)
+            return question.answer(
+                Block(self.schema, none.codes, none.target, none.names, fast=False)
+            )
         written, met = _written(question)
         large = _is_large(question)
         todo = set(range(self._count))
@@ -152,6 +166,8 @@ class ClusterBlocks(ABC):
                 self._recover()
             if self._lost:
                 self._make(failures)
+                if not isinstance(question, Persons):
+                    self._weigh()
             messages, names = [], []
             for worker, blocks in self._groups(todo - self._lost):
                 steps, told = self._steps(met, self._known_to(worker))

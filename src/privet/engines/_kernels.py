@@ -16,16 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.engines.axes import Axis
-from privet.engines.bases import Curves
 
 #: Tables with fewer values than this never trigger compilation.
 COMPILE_FROM = 4_000_000
+#: Nor do blocks with fewer values than this, where they are passed over a hundred times.
+COMPILE_PASSES_FROM = 2**18
 _CHUNK = 4_096
 
 
 def compiled(values: int) -> bool:
     """Tell whether a table of this many values is worth compiled loops."""
     return values >= COMPILE_FROM
+
+
+def compiled_passes(values: int) -> bool:
+    """Tell whether a block of this many values is worth compiled loops over many passes."""
+    return values >= COMPILE_PASSES_FROM
 
 
 def key(
@@ -45,17 +51,21 @@ def key(
 def count(
     columns: Sequence[NDArray[Any]],
     keys: NDArray[np.int32],
+    parts: NDArray[Any] | None,
     tables: NDArray[np.int32],
     *,
     fast: bool,
 ) -> None:
-    """Count records by (key, code) for several columns of codes.
+    """Count records by (key, code) for several columns of codes; each as often as it weighs.
 
     Adds to tables of shape (columns, keys, codes).
     """
     size = tables.shape[2]
     flat = tables.reshape(len(columns), -1)
-    if fast and len(columns) == 4:
+    if fast and parts is not None:
+        for codes, table in zip(columns, flat, strict=True):
+            _loops().weigh_one(codes, keys, parts, size, table)
+    elif fast and len(columns) == 4:
         _loops().count_four(*columns, keys, size, *flat)
     elif fast:
         for codes, table in zip(columns, flat, strict=True):
@@ -66,10 +76,17 @@ def count(
             bases = keys[part].astype(np.intp) * size
             for codes, table in zip(columns, flat, strict=True):
                 fused = bases + codes[part]
+                weights = None if parts is None else parts[part]
                 if len(table) <= 4 * _CHUNK:
-                    np.add(table, np.bincount(fused, minlength=len(table)), out=table)
+                    _add(table, fused, weights)
                 else:
-                    np.add.at(table, fused, np.int32(1))
+                    np.add.at(table, fused, np.int32(1) if weights is None else weights)
+
+
+def _add(table: NDArray[Any], keys: NDArray[Any], weights: NDArray[Any] | None) -> None:
+    """Add records to a table by their keys; each as often as it weighs."""
+    found = np.bincount(keys, weights, len(table))
+    np.add(table, found.astype(np.int64, copy=False), out=table)  # exact below 2^53
 
 
 def route(
@@ -96,12 +113,59 @@ def route(
     children[inside] = child_of[offset_of[cell] + code]
 
 
-def on_curves(codes: NDArray[Any], curves: Curves, width: int) -> NDArray[np.float64]:
-    """Return for each record the sum of curves at its codes, always in the same order."""
-    found = np.zeros((codes.shape[1], width))
-    for feature, table in curves:
-        found += np.take(table, codes[feature], axis=0)
-    return found
+@dataclass(frozen=True, eq=False)
+class CodeTables:
+    """One number for every code of some features; the numbers of all features follow each other.
+
+    Attributes
+    ----------
+    features : array
+    first : array
+        Where the numbers of every feature begin, and after the last one how many there are.
+    values : array
+    """
+
+    features: NDArray[np.int64]
+    first: NDArray[np.int64]
+    values: NDArray[Any]
+
+    @classmethod
+    def of(cls, tables: Sequence[tuple[int, NDArray[Any]]], kind: type[Any]) -> CodeTables:
+        """Join the tables of features, each given with its position."""
+        features = np.array([feature for feature, _ in tables], dtype=np.int64)
+        first = np.cumsum([0, *(len(table) for _, table in tables)], dtype=np.int64)
+        values = [np.zeros(0, dtype=kind), *(table for _, table in tables)]
+        return cls(features, first, np.concatenate(values))
+
+    def sums(self, codes: NDArray[Any], rows: slice, *, fast: bool) -> NDArray[Any]:
+        """Return for each of some records the sum over features, always in the same order."""
+        found = np.zeros(rows.stop - rows.start, dtype=self.values.dtype)
+        if fast:
+            rule = self.features, self.first, self.values
+            _loops().sum_at_codes(codes, rows.start, *rule, found)
+            return found
+        for feature, start, stop in zip(self.features, self.first, self.first[1:], strict=False):
+            found += np.take(self.values[start:stop], codes[feature, rows])
+        return found
+
+    def add(
+        self, codes: NDArray[Any], rows: slice, weights: NDArray[np.int64], *, fast: bool
+    ) -> None:
+        """Add the weights of some records at their codes. ``values`` are of 64 bits."""
+        if fast:
+            rule = self.features, self.first, self.values
+            _loops().add_at_codes(codes, rows.start, weights, *rule)
+            return
+        for feature, start, stop in zip(self.features, self.first, self.first[1:], strict=False):
+            add_by_number(codes[feature, rows], weights, self.values[start:stop])
+
+
+def add_by_number(
+    numbers: NDArray[Any], weights: NDArray[np.int64], totals: NDArray[np.int64]
+) -> None:
+    """Add weights, of which sums are below 2^53, to the totals of their numbers."""
+    found = np.bincount(numbers, weights, len(totals))  # in doubles, exact so far
+    totals += np.rint(found).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,12 +179,18 @@ class AxisTable:
     @classmethod
     def of(cls, axes: Sequence[Axis]) -> AxisTable:
         """Join the axes of all cells."""
-        listed = [cell for cell, axis in enumerate(axes) if axis.places is not None]
-        orders = [np.asarray(axes[cell].places, dtype=np.int64) for cell in listed]
-        starts = np.full(len(axes), -1, dtype=np.int64)
-        starts[listed] = np.cumsum([0, *map(len, orders)])[: len(listed)]
-        features = np.array([axis.feature for axis in axes], dtype=np.int32)
-        return cls(features, starts, np.concatenate([np.zeros(0, dtype=np.int64), *orders]))
+        features, starts, length = [], [], 0
+        orders: list[NDArray[Any]] = [np.zeros(0, dtype=np.int64)]
+        for axis in axes:
+            features.append(axis.feature)
+            if axis.places is None:
+                starts.append(-1)
+            else:
+                starts.append(length)
+                orders.append(axis.places)
+                length += len(axis.places)
+        joined = np.concatenate(orders, dtype=np.int64)
+        return cls(np.array(features, dtype=np.int32), np.array(starts, dtype=np.int64), joined)
 
     def places(
         self, cells: NDArray[np.int64], codes: NDArray[Any], rows: NDArray[Any]
@@ -148,6 +218,7 @@ def count_places(
     rows: NDArray[np.int32],
     first: NDArray[np.int64],
     codes: NDArray[Any],
+    parts: NDArray[Any] | None,
     axes: AxisTable,
     width: int,
     table: NDArray[np.int32],
@@ -155,13 +226,13 @@ def count_places(
     fast: bool,
 ) -> None:
     """Add the records of cells to ``table[cell * width + place on the cell's axis]``."""
-    if fast:
+    if fast and parts is None:
         rule = axes.features, axes.starts, axes.orders
         _loops().count_places(rows, first, codes, *rule, width, table)
         return
     cells, mine = _of_cells(rows, first)
     keys = cells * width + axes.places(cells, codes, mine)
-    np.add(table, np.bincount(keys, minlength=len(table)), out=table)
+    _add(table, keys, None if parts is None else parts[mine])
 
 
 def count_sides(
@@ -169,6 +240,7 @@ def count_sides(
     first: NDArray[np.int64],
     codes: NDArray[Any],
     labels: NDArray[Any],
+    parts: NDArray[Any] | None,
     axes: AxisTable,
     middle: NDArray[np.int32],
     kinds: int,
@@ -180,14 +252,14 @@ def count_sides(
 
     The sides are below, at and above the middle of the cell's axis.
     """
-    if fast:
+    if fast and parts is None:
         rule = axes.features, axes.starts, axes.orders
         _loops().count_sides(rows, first, codes, labels, *rule, middle, kinds, table)
         return
     cells, mine = _of_cells(rows, first)
     side = 1 + np.sign(axes.places(cells, codes, mine) - middle[cells])
     keys = (cells * 3 + side) * kinds + labels[mine]
-    np.add(table, np.bincount(keys, minlength=len(table)), out=table)
+    _add(table, keys, None if parts is None else parts[mine])
 
 
 def _of_cells(

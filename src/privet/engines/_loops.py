@@ -35,6 +35,13 @@ def count_one(codes, keys, size, table):
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
+def weigh_one(codes, keys, parts, size, table):
+    """Add up what records weigh by key and code for one feature."""
+    for i in range(len(keys)):
+        table[uint64(keys[i]) * uint64(size) + uint64(codes[i])] += parts[i]
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
 def key(cells, labels, classes, outside, keys):
     """Write the number of each record's cell and class."""
     for i in range(len(cells)):
@@ -58,6 +65,24 @@ def look_up(codes, table, out):
     """Write what a table has for each code."""
     for i in range(len(codes)):
         out[i] = table[uint64(codes[i])]
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def sum_at_codes(codes, start, features, first, values, found):
+    """Add to each record what features have for its codes, feature after feature."""
+    for j in range(len(features)):
+        mine, base = codes[features[j]], uint64(first[j])
+        for i in range(len(found)):
+            found[i] += values[base + uint64(mine[uint64(start) + uint64(i)])]
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def add_at_codes(codes, start, weights, features, first, values):
+    """Add the weight of each record to what every feature has for its code."""
+    for i in range(len(weights)):
+        weight, row = weights[i], uint64(start) + uint64(i)
+        for j in range(len(features)):
+            values[uint64(first[j]) + uint64(codes[uint64(features[j]), row])] += weight
 
 
 @njit(nogil=True, cache=True, boundscheck=False)

@@ -23,9 +23,10 @@ from typing import Any
 from privet import __version__
 from privet.engines import _kernels
 from privet.engines.blocks import Block
-from privet.engines.encoding import Encoder
+from privet.engines.encoding import Encoded, Encoder
 from privet.engines.lineage import Lineage, ScoreLineage
-from privet.engines.parquet import Codes, Piece
+from privet.engines.parquet import Piece
+from privet.engines.weighing import Persons, Weighed
 from privet.errors import EngineError, PrivetError
 from privet.reading import Columns
 from privet.schema import Schema
@@ -112,6 +113,8 @@ class _Table:
     schema: Schema
     blocks: dict[int, tuple[Block, Lock]] = field(default_factory=dict)
     known: dict[Any, Any] = field(default_factory=dict)
+    #: What records weigh, of blocks that were not told all of it yet.
+    partly: dict[int, Any] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
     def learn(self, steps: bytes) -> None:
@@ -172,8 +175,29 @@ def hold(engine: str, number: int, schema: Schema, block: Block) -> None:
     """Keep a block in this process."""
     with _tables_lock:
         table = _tables.setdefault(engine, _Table(schema))
+    block.number = number
     with table.lock:
         table.blocks[number] = block, Lock()
+
+
+def put_parts(engine: str, weighed: Sequence[Weighed], share: int, shares: int) -> tuple[int, ...]:
+    """Take in what records weigh, share after share; return the blocks that are here."""
+    table = _tables.get(engine)
+    if table is None:
+        return ()
+    told = []
+    with table.lock:
+        for number, rows, weights in weighed:
+            if number not in table.blocks or (share and number not in table.partly):
+                continue
+            block, _ = table.blocks[number]
+            if not share:
+                table.partly[number] = block.lone_parts()
+            table.partly[number][rows] = weights
+            if share == shares - 1:
+                block.parts = table.partly.pop(number)
+            told.append(number)
+    return tuple(told)
 
 
 def holds(engine: str) -> set[int]:
@@ -197,30 +221,30 @@ def drop(engine: str) -> None:
         _tables.pop(engine, None)
 
 
-def encode_frame(schema: Schema, frame: Any, *, fast: bool) -> Codes:
+def encode_frame(schema: Schema, frame: Any, *, fast: bool) -> Encoded:
     """Return the codes of a dataframe's rows."""
     columns = Columns.of(frame, schema)
     encoder = Encoder(schema)
-    codes, target = encoder.empty(len(columns))
-    encoder.encode(columns, codes, fast=fast)
-    encoder.encode_target(columns.target(schema), target)
-    return codes, target
+    found = encoder.empty(len(columns))
+    encoder.encode_rows(columns, columns.target(schema), found, fast=fast)
+    return found
 
 
 def _encode(schema: Schema, source: Any, *, fast: bool | None) -> tuple[Block, int]:
     if fast is None:
         fast = _kernels.compiled(len(source) * len(schema.names))
     if isinstance(source, Piece):
-        codes, target = source.encode(schema, fast=fast)
+        found = source.encode(schema, fast=fast)
     else:
-        codes, target = encode_frame(schema, source, fast=fast)
-    return Block(schema, codes, target, fast=fast), checksum_of(codes, target)
+        found = encode_frame(schema, source, fast=fast)
+    block = Block(schema, found.codes, found.target, found.names, fast=fast)
+    return block, checksum_of(found.arrays)
 
 
-def checksum_of(codes: Sequence[Any], target: Any) -> int:
+def checksum_of(arrays: Sequence[Any]) -> int:
     """Return a number that other rows hardly have: against accidents, not against intent."""
     found = 0
-    for array in (*codes, target):
+    for array in arrays:
         found = zlib.crc32(array, found)
     return found
 
@@ -249,6 +273,12 @@ def _answer(message: Message, worker: str) -> Reply:
         except KeyError:
             return Reply(unaware=(worker,), worker=worker)
         held = {number: table.blocks.get(number) for number in message.blocks}
+        if table.schema.unit is not None and not isinstance(question, Persons):
+            # A block that nobody told what its records weigh is as good as none.
+            held = {
+                number: None if found is None or found[0].parts is None else found
+                for number, found in held.items()
+            }
     covered: list[int] = []
     total: Any = None
     for number, found in held.items():

@@ -7,6 +7,7 @@ and the bounds on what a record adds hold exactly. Proof: ``docs/proofs/slopes.m
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,8 +59,14 @@ class Tabled:
         return np.asarray(self.values.T @ totals)
 
     def curve(self, slopes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what the functions times their slopes add at each code."""
-        return np.asarray(self.values @ slopes / STEP)
+        """Return what the functions times their slopes add at each code.
+
+        In a fixed order: the last digits of a product of matrices depend on the processor.
+        """
+        found = np.zeros((self.size, slopes.shape[1]))
+        for values, slope in zip(self.values.T, slopes, strict=True):
+            found += values[:, None] * slope
+        return found / STEP
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +110,8 @@ class Peaks:
 
     def curve(self, slopes: NDArray[np.float64]) -> NDArray[np.float64]:
         """See :class:`Tabled`."""
-        return np.asarray((self.height * slopes - self.levels @ slopes) / STEP)
+        level = [math.fsum(column) for column in (self.levels[:, None] * slopes).T.tolist()]
+        return np.asarray((self.height * slopes - np.array(level)) / STEP)
 
 
 Functions = Tabled | Peaks
@@ -175,6 +183,20 @@ def bounded_weights(
     nearer = _GUARD * longest / np.sqrt(np.maximum(squares, 1).astype(np.float64))
     factor = UNIT * (np.minimum(shorter, 1.0) * np.minimum(nearer, 1.0))
     return np.asarray(residuals * factor[:, None]).astype(np.int64)  # towards zero
+
+
+def error_moments(distances: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return for every record four whole numbers that add up to :data:`UNIT`; none is negative.
+
+    With a the distance of target and prediction, as a part of the target's range and cut at one:
+    ``a^4``, ``a^2 - a^4``, ``a - a^2`` and ``1 - a``, in units (docs/proofs/evaluation.md).
+    """
+    a = np.clip(np.nan_to_num(distances, nan=1.0), 0.0, 1.0)
+    whole = [np.rint(UNIT * power).astype(np.int64) for power in (a, a**2, a**4)]
+    one = np.minimum(whole[0], UNIT)
+    two = np.minimum(whole[1], one)
+    four = np.minimum(whole[2], two)
+    return np.column_stack([four, two - four, one - two, UNIT - one])
 
 
 def calibration_moments(

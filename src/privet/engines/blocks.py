@@ -16,9 +16,19 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.engines import _kernels
+from privet.engines import _kernels, units
 from privet.engines.bases import Basis, bounded_weights, calibration_moments
-from privet.engines.lineage import Divide, Lineage, Parts, ScoreLineage, Take
+from privet.engines.hashing import mix
+from privet.engines.lineage import (
+    PLACES,
+    Divide,
+    Lineage,
+    Parts,
+    Portion,
+    Root,
+    ScoreLineage,
+    Take,
+)
 from privet.engines.losses import loss_of
 from privet.engines.views import View
 from privet.schema import Schema
@@ -45,9 +55,21 @@ class Block:
     target : array
         Places in the list of classes (the number after the last: unknown), or numbers between 0
         and 1 (NaN: missing).
+    names : sequence of arrays
+        Whose record each record is, word by word, if the schema has a unit
+        (``privet.engines.units``).
     fast : bool
         Whether the table is large enough for compiled loops.
+    number : int
+        By which the engine knows the block.
     allocate : Allocator
+
+    Attributes
+    ----------
+    parts : array or None
+        What each record weighs; None: all weigh one, or nobody has told yet.
+    passes_fast : bool
+        Whether the block is large enough for compiled loops where it is passed over many times.
     """
 
     def __init__(
@@ -55,18 +77,25 @@ class Block:
         schema: Schema,
         codes: Sequence[NDArray[Any]],
         target: NDArray[Any],
+        names: Sequence[NDArray[np.uint64]] = (),
         *,
         fast: bool,
+        number: int = 0,
         allocate: Allocator = np.empty,
     ) -> None:
         self.schema = schema
         self.fast = fast
+        self.names = names
+        self.number = number
+        self.parts: NDArray[Any] | None = None
+        self.passes_fast = fast or _kernels.compiled_passes(len(codes) * len(target))
         self._codes = codes
         self._target = target
         self._allocate = allocate
         self._loss = loss_of(schema)
         self._seen: tuple[View, NDArray[Any]] | None = None
         self._sorted: tuple[int, NDArray[np.int32], NDArray[np.int64]] | None = None
+        self._lengths: tuple[int, Basis, Sequence[Any], NDArray[np.int64]] | None = None
         self._cells: dict[int, NDArray[np.int32]] = {}
         self._scores: dict[int, NDArray[np.float64]] = {}
 
@@ -126,7 +155,8 @@ class Block:
         """Return the rows sorted by cell, and where each cell begins; the last answer is kept."""
         if self._sorted is None or self._sorted[0] != lineage.number:
             self._sorted = None
-            found = _kernels.sort_by_cell(self.cells(lineage), lineage.size, fast=self.fast)
+            cells = self.cells(lineage)
+            found = _kernels.sort_by_cell(cells, lineage.size, fast=self.passes_fast)
             self._sorted = (lineage.number, *found)
         return self._sorted[1:]
 
@@ -146,7 +176,8 @@ class Block:
         """Return the cells of records after a step, from those before it."""
         found, step = self._allocate((len(self),), np.int32), lineage.step
         if before is None:
-            known = self.labels < self.classes
+            assert isinstance(step, Root | Parts)
+            known = self.known(step.portions)
             inside = self._part(step) if isinstance(step, Parts) else 0
             found[:] = np.where(known, inside, -1)
         elif isinstance(step, Take):
@@ -160,22 +191,41 @@ class Block:
                 step.offsets,
                 step.child_of(),
                 found,
-                fast=self.fast,
+                fast=self.passes_fast,
             )
         return found
 
-    def _part(self, step: Parts) -> NDArray[np.int64]:
-        """Return the part of every record, by a keyed hash of its codes and its target.
+    def known(self, portions: Sequence[Portion] = ()) -> NDArray[np.bool_]:
+        """Tell which records count: they have a known target, and lie in all of some portions."""
+        found = np.asarray(self.labels < self.classes)
+        if self.parts is not None:
+            found &= self.parts > 0
+        for portion in portions:
+            place = self._part(Parts(PLACES, portion.key))
+            found &= (portion.start <= place) & (place < portion.stop)
+        return found
 
-        A hash of our own: privacy needs only that it is a function of one record at a time, and
-        how good it is decides no more than how even the parts are.
-        """
-        state = np.full(len(self), np.uint64(step.key))
-        for codes in self._codes:
-            state = _mix(state ^ codes.astype(np.uint64))
-        target = np.nan_to_num(self._target.astype(np.float64)) + 0.0
-        state = _mix(state ^ target.view(np.uint64))
+    def _part(self, step: Parts) -> NDArray[np.int64]:
+        """Return the part of every record, by a keyed hash of the record, or of its person."""
+        state = self.record_hashes(step.key)
+        if self.names:
+            state = np.where(units.nobodys(self.names), state, units.hashed(self.names, step.key))
         return ((state >> np.uint64(32)) * np.uint64(step.count) >> np.uint64(32)).astype(np.int64)
+
+    def record_hashes(self, key: int) -> NDArray[np.uint64]:
+        """Return a keyed hash of every record's codes and target."""
+        state = np.full(len(self), np.uint64(key))
+        for codes in self._codes:
+            state = mix(state ^ codes.astype(np.uint64))
+        target = np.nan_to_num(self._target.astype(np.float64)) + 0.0
+        return mix(state ^ target.view(np.uint64))
+
+    def lone_parts(self) -> NDArray[Any]:
+        """Return what records weigh that are persons of their own; others weigh nothing yet."""
+        parts = self._allocate((len(self),), units.weight_kind(self.schema))
+        alone = units.nobodys(self.names) & (self.labels < self.classes)
+        parts[:] = np.where(alone, units.lone_weight(self.schema), 0)
+        return parts
 
     def scores(self, lineage: ScoreLineage) -> NDArray[np.float64]:
         """Return the scores of every record, and forget those that they were made from."""
@@ -203,10 +253,13 @@ class Block:
                 cells = self._follow(step.cells)
             if isinstance(step.values, tuple):
                 codes = self.codes(step.cells.view)
-                for part in self._chunks():
-                    more = _kernels.on_curves(codes[:, part], step.values, found.shape[1])
-                    more[cells[part] < 0] = 0
-                    found[part] += more
+                for k in range(found.shape[1]):
+                    curves = [(feature, table[:, k]) for feature, table in step.values]
+                    tables = _kernels.CodeTables.of(curves, np.float64)
+                    for part in self._chunks():
+                        more = tables.sums(codes, part, fast=self.passes_fast)
+                        more[cells[part] < 0] = 0
+                        found[part, k] += more
                 continue
             # A last row of zeros: records outside all cells have number -1, which finds it.
             more = np.concatenate([step.values, np.zeros((1, found.shape[1]))])
@@ -214,13 +267,15 @@ class Block:
                 found[part] += more[cells[part]]
         return found
 
-    def pulls(self, scores: ScoreLineage, reach: float) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    def pulls(self, scores: ScoreLineage, reach: float) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the label to which each record pulls, and how hard."""
         known = self.scores(scores)
         labels = np.zeros(len(self), dtype=np.uint8 if self._loss.labels < 2**8 else np.uint16)
         weights = np.empty(len(self), dtype=np.uint8)
         for part, targets in self._targets():
             labels[part], weights[part] = self._loss.pulls(targets, known[part], reach)
+        if self.parts is not None:
+            return labels, weights * self.parts.astype(np.int32)
         return labels, weights
 
     def moments(
@@ -229,32 +284,86 @@ class Block:
         """Yield the moments of every record's loss, by chunks of rows, as whole numbers."""
         known = self.scores(scores)
         for part, targets in self._targets():
-            yield part, self._loss.moments(targets, known[part], reach, pure=pure)
+            found = self._loss.moments(targets, known[part], reach, pure=pure)
+            yield part, self._weighed(part, found)
 
-    def distances(self, scores: ScoreLineage) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """Yield how far every record's target, a number, is from its score, by chunks of rows."""
+    def outcomes(
+        self, scores: ScoreLineage, ends: tuple[float, ...] | None
+    ) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield what is predicted for every record, by chunks of rows: its class, or its bin.
+
+        Without ends, the class with the largest score, of equals the first; one score speaks for
+        the second of two classes. With ends, how many of them a single score is not below.
+        """
+        known = self.scores(scores)
+        for part in self._chunks():
+            mine = known[part]
+            if ends is not None:
+                yield part, np.searchsorted(ends, mine[:, 0], side="right")
+            elif mine.shape[1] == 1:
+                yield part, (mine[:, 0] > 0).astype(np.int64)
+            else:
+                yield part, mine.argmax(axis=1)
+
+    def distances(
+        self, scores: ScoreLineage, *, within: bool = False
+    ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Yield how far every record's target, a number, is from its score, by chunks of rows.
+
+        Scores are cut to the target's bounds first, if they are to be within.
+        """
         known = self.scores(scores)
         for part, targets in self._targets():
-            yield part, np.abs(targets - known[part, 0])
+            mine = known[part, 0]
+            yield part, np.abs(targets - (np.clip(mine, 0.0, 1.0) if within else mine))
 
     def slopes(
         self, cells: Lineage, scores: ScoreLineage, basis: Basis, largest: int, longest: int
-    ) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-        """Yield the bounded residuals of every record, by chunks of rows; outside cells zero."""
+    ) -> list[NDArray[np.int64]]:
+        """Return the sums of bounded residuals by the codes of each part of a basis.
+
+        Arrays have the shape (codes, scores). Records outside all cells add nothing.
+        """
         known, inside, codes = self.scores(scores), self.cells(cells), self.codes(cells.view)
-        of_features = [(feature, part.squares()) for feature, part in basis.features]
-        of_cells = None if basis.of_cells is None else basis.of_cells.squares()
+        squares = self._squares(cells, basis)
+        empty = [(j, np.zeros(part.size, dtype=np.int64)) for j, part in basis.features]
+        totals = [_kernels.CodeTables.of(empty, np.int64) for _ in scores.start]
+        by_cell = np.zeros((cells.size, len(totals)), dtype=np.int64)
         for part, targets in self._targets():
             here = inside[part]
-            squares = np.zeros(len(here), dtype=np.int64)
-            for feature, table in of_features:
-                squares += table[codes[feature, part]]
-            if of_cells is not None:
-                squares += of_cells[here]
             residuals = self._loss.residuals(targets, known[part])
-            weights = bounded_weights(residuals, squares, largest, longest)
+            weights = bounded_weights(residuals, squares[part], largest, longest)
             weights[here < 0] = 0
-            yield part, weights
+            weights = self._weighed(part, weights)
+            for k, total in enumerate(totals):
+                mine = np.ascontiguousarray(weights[:, k])
+                total.add(codes, part, mine, fast=self.passes_fast)
+                if basis.of_cells is not None:
+                    _kernels.add_by_number(np.maximum(here, 0), mine, by_cell[:, k])
+        joined = np.column_stack([total.values for total in totals])
+        found = np.split(joined, totals[0].first[1:-1])[: len(basis.features)]
+        return found if basis.of_cells is None else [*found, by_cell]
+
+    def _squares(self, cells: Lineage, basis: Basis) -> NDArray[np.int64]:
+        """Return the squared length of every record's functions; the last answer is kept."""
+        known = self._lengths
+        if known is not None and known[0] == cells.number and known[1] is basis:
+            return known[3]
+        features = [(feature, part.squares()) for feature, part in basis.features]
+        tables = _kernels.CodeTables.of(features, np.int64)
+        of_cells = None if basis.of_cells is None else basis.of_cells.squares()
+        asked = (tables.features, tables.values, of_cells)
+        if known is not None and known[0] == cells.number and _equal(known[2], asked):
+            found = known[3]  # the same functions, on their way through a cluster
+        else:
+            codes, inside = self.codes(cells.view), self.cells(cells)
+            found = self._allocate((len(self),), np.int64)
+            for part in self._chunks():
+                found[part] = tables.sums(codes, part, fast=self.passes_fast)
+                if of_cells is not None:
+                    found[part] += of_cells[inside[part]]
+        self._lengths = (cells.number, basis, asked, found)
+        return found
 
     def calibration(
         self, cells: Lineage, scores: ScoreLineage, shift: float, factor: float
@@ -265,8 +374,12 @@ class Block:
         for part, targets in self._targets():
             apart = known[part, 0] - scores.start[0]
             found = calibration_moments(targets, apart, shift, factor)
-            sums += found[inside[part] >= 0].sum(axis=0)
+            sums += self._weighed(part, found)[inside[part] >= 0].sum(axis=0)
         return sums
+
+    def _weighed(self, part: slice, found: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what records add to sums: as often as they weigh."""
+        return found if self.parts is None else found * self.parts[part, None]
 
     def _targets(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Yield the targets by chunks, at least one; unknown ones, in no cell, get any value."""
@@ -278,7 +391,8 @@ class Block:
                 yield part, np.where(targets < self.classes, targets, 0)
 
     def _chunks(self) -> Iterator[slice]:
-        return (slice(k, k + _CHUNK) for k in range(0, max(len(self), 1), _CHUNK))
+        rows = len(self)
+        return (slice(k, min(k + _CHUNK, rows)) for k in range(0, max(rows, 1), _CHUNK))
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Drop what was worked out for cells and scores that nobody has any more."""
@@ -287,10 +401,9 @@ class Block:
             self._scores.pop(number, None)
             if self._sorted is not None and self._sorted[0] == number:
                 self._sorted = None
+            if self._lengths is not None and self._lengths[0] == number:
+                self._lengths = None
 
 
-def _mix(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Spread every bit of a 64-bit number over all of it (the finaliser of MurmurHash3)."""
-    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
-        state = (state ^ (state >> np.uint64(33))) * np.uint64(factor)
-    return np.asarray(state ^ (state >> np.uint64(33)))
+def _equal(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return all(np.array_equal(*pair) for pair in zip(one, other, strict=True))

@@ -22,7 +22,7 @@ from weakref import finalize
 
 from privet import __version__
 from privet.engines import _kernels
-from privet.engines._cluster import ClusterBlocks
+from privet.engines._cluster import RETRIES, ClusterBlocks
 from privet.engines._workers import (
     Built,
     Failure,
@@ -33,11 +33,13 @@ from privet.engines._workers import (
     drop,
     merge,
     other_version,
+    put_parts,
 )
 from privet.engines.encoding import parts_of, workers
 from privet.engines.engine import BlockEngine
 from privet.engines.parquet import list_pieces
-from privet.errors import DataError, EngineUnusableError
+from privet.engines.weighing import Weighed, shares_of, weigh
+from privet.errors import DataError, EngineError, EngineUnusableError
 from privet.reading import Columns, check_types
 from privet.schema import Schema
 
@@ -202,6 +204,35 @@ class DaskBlocks(ClusterBlocks):
         replies = self._collect(futures, homes, failures)
         return [*replies, Reply(failures=tuple(failures))]
 
+    def _weigh(self) -> None:
+        """See :class:`ClusterBlocks`."""
+        if self.schema.unit is None:
+            return
+        for _ in range(1 + RETRIES):
+            new = set(self._weightless)
+            if not new:
+                return
+            self._weightless.clear()  # those that are lost meanwhile are noted again
+            found = weigh(lambda question: self.ask(question, ()), self.rows, self.schema)
+            for share, weighed in enumerate(found):
+                mine = [one for one in weighed if one[0] in new]
+                lost = self._give(mine, share, shares_of(self.rows))
+                self._lost |= lost
+                self._weightless |= lost
+        raise EngineError("the cluster lost blocks again and again while records were weighed")
+
+    def _give(self, weighed: Sequence[Weighed], share: int, shares: int) -> set[int]:
+        """Tell blocks what their records of a share weigh; return the numbers of lost blocks."""
+        homes: dict[str, list[Weighed]] = {}
+        for one in weighed:
+            homes.setdefault(self._homes[one[0]], []).append(one)
+        futures = [
+            self._submit(put_parts, self.engine, mine, share, shares, home=home)
+            for home, mine in homes.items()
+        ]
+        told = self._collect(futures, [{home} for home in homes], []) if futures else []
+        return {number for number, *_ in weighed}.difference(*told)
+
     def _recover(self) -> None:
         with contextlib.suppress(TimeoutError):
             self._client.wait_for_workers(1, timeout=_PATIENCE)
@@ -298,7 +329,7 @@ def _blocks_of(source: Any, schema: Schema, client: Any, *, gather: bool) -> Das
     if hasattr(source, "to_delayed") and hasattr(source, "_meta"):
         columns = Columns.of(source._meta, schema)
         check_types(columns, columns.target(schema), schema)
-        sources = list(source[[*schema.names, schema.target]].to_delayed())
+        sources = list(source[list(schema.columns)].to_delayed())
     elif isinstance(source, str | Path | list | tuple):
         sources = list_pieces(source, schema)
         fast = _kernels.compiled(sum(piece.rows for piece in sources) * len(schema.names))

@@ -6,7 +6,8 @@ every tree can be answered from places, and the values themselves are not kept. 
 its place in the list. The target is a class's place, or a 64-bit float between 0 and 1.
 
 Bytes per cell: two for a number (one if its grid has fewer than 255 points), one for a category
-(two from 256 on); per row one for a class (two from 256 on) or eight for a number.
+(two from 256 on); per row one for a class (two from 256 on) or eight for a number. With a unit,
+twenty-four per row say whose it is, and one or two what it weighs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -21,12 +23,48 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.engines import _kernels
+from privet.engines import _kernels, units
 from privet.reading import Column, Columns
 from privet.schema import Numeric, Schema
 
 #: Rows of an array that are encoded together, so that they stay in the cache.
 _CHUNK = 16_384
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Rows as codes.
+
+    Attributes
+    ----------
+    codes : list of arrays, one per feature
+    target : array
+    names : list of arrays
+        The words of the names of persons; none without a unit.
+    """
+
+    codes: list[NDArray[Any]]
+    target: NDArray[Any]
+    names: list[NDArray[np.uint64]]
+
+    @classmethod
+    def of(cls, arrays: Sequence[NDArray[Any]], encoder: Encoder) -> Encoded:
+        """Take apart what :attr:`arrays` puts together."""
+        features = len(encoder.kinds)
+        return cls(list(arrays[:features]), arrays[features], list(arrays[features + 1 :]))
+
+    @property
+    def arrays(self) -> list[NDArray[Any]]:
+        """All arrays: codes, the target, and the words of names."""
+        return [*self.codes, self.target, *self.names]
+
+    def __getitem__(self, part: slice) -> Encoded:
+        """Return some of the rows, in the same memory."""
+        names = [words[part] for words in self.names]
+        return Encoded([mine[part] for mine in self.codes], self.target[part], names)
+
+    def __len__(self) -> int:
+        return len(self.target)
 
 
 class Encoder:
@@ -56,15 +94,27 @@ class Encoder:
         if schema.classes is not None:
             self.target_kind = narrowest(len(schema.classes) + 1)
 
+        names = 0 if schema.unit is None else units.WORDS
+        #: The types of all arrays of a block: codes, the target, and the words of persons' names.
+        self.all_kinds = (*self.kinds, self.target_kind, *[np.dtype(np.uint64)] * names)
+
     @property
     def row_bytes(self) -> int:
         """How many bytes a row takes."""
-        return sum(kind.itemsize for kind in (*self.kinds, self.target_kind))
+        return sum(kind.itemsize for kind in self.all_kinds)
 
-    def empty(self, rows: int) -> tuple[list[NDArray[Any]], NDArray[Any]]:
+    def empty(self, rows: int) -> Encoded:
         """Return arrays for this many rows."""
-        codes = [np.empty(rows, dtype=kind) for kind in self.kinds]
-        return codes, np.empty(rows, dtype=self.target_kind)
+        return Encoded.of([np.empty(rows, dtype=kind) for kind in self.all_kinds], self)
+
+    def encode_rows(self, columns: Columns, target: Column, out: Encoded, *, fast: bool) -> None:
+        """Write rows as codes, with their target and whose they are."""
+        self.encode(columns, out.codes, fast=fast)
+        self.encode_target(target, out.target)
+        if self.schema.unit is not None:
+            names = units.names_of(columns.identifiers(self.schema))
+            for mine, words in zip(out.names, names, strict=True):
+                mine[:] = words
 
     def encode(self, columns: Columns, codes: Sequence[NDArray[Any]], *, fast: bool) -> None:
         """Write the codes of all features."""

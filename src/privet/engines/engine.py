@@ -23,6 +23,7 @@ from privet.engines.lineage import (
     Divide,
     Lineage,
     Parts,
+    Portion,
     Root,
     ScoreLineage,
     ScoresHandle,
@@ -79,6 +80,8 @@ class BlockEngine:
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
+        #: Where all records lie that it speaks of; with none, those of the whole table.
+        self._portions: tuple[Portion, ...] = ()
         self._numbers = count()
         #: Numbers of handles that are gone. Finalizers append to this very list: never replace it.
         self._stale: list[int] = []
@@ -106,11 +109,18 @@ class BlockEngine:
 
     def root(self, view: View) -> CellsHandle:
         """See :class:`~privet.engines.Engine`."""
-        return self._cells(1, view, Root())
+        return self._cells(1, view, Root(self._portions))
 
     def parts(self, view: View, count: int, key: int) -> CellsHandle:
         """See :class:`~privet.engines.Engine`."""
-        return self._cells(count, view, Parts(count, key))
+        return self._cells(count, view, Parts(count, key, self._portions))
+
+    def portion(self, key: int, start: int, stop: int) -> BlockEngine:
+        """See :class:`~privet.engines.Engine`."""
+        again = object.__new__(type(self))
+        again.__dict__.update(self.__dict__)  # the same blocks, numbers and list of stale handles
+        again._portions = (*self._portions, Portion(key, start, stop))
+        return again
 
     def take(self, cells: CellsHandle, chosen: NDArray[np.intp]) -> CellsHandle:
         """See :class:`~privet.engines.Engine`."""
@@ -177,6 +187,10 @@ class BlockEngine:
         """See :class:`~privet.engines.Engine`."""
         return self._ask(ask.LabelCounts(cells.lineage), cells)
 
+    def row_counts(self, cells: CellsHandle) -> NDArray[np.int64]:
+        """See :class:`~privet.engines.Engine`."""
+        return self._ask(ask.RowCounts(cells.lineage), cells)
+
     def target_counts(self, cells: CellsHandle, steps: int) -> NDArray[np.int64]:
         """See :class:`~privet.engines.Engine`."""
         return self._ask(ask.LabelCounts(cells.lineage, steps), cells)
@@ -184,10 +198,11 @@ class BlockEngine:
     def grid_counts(self, feature: int | None) -> NDArray[np.int64]:
         """See :class:`~privet.engines.Engine`."""
         if feature is None:
-            return self._ask(ask.GridCounts(None, len(self.schema.target_grid) + 2))
+            size = len(self.schema.target_grid) + 2
+            return self._ask(ask.GridCounts(None, size, self._portions))
         kind = list(self.schema.features.values())[feature]
         assert isinstance(kind, Numeric)
-        return self._ask(ask.GridCounts(feature, len(kind.grid) + 2))
+        return self._ask(ask.GridCounts(feature, len(kind.grid) + 2, self._portions))
 
     def histograms(
         self, cells: CellsHandle, features: Sequence[int], steps: int | None = None
@@ -222,6 +237,19 @@ class BlockEngine:
         """See :class:`~privet.engines.Engine`."""
         question = ask.DistanceCounts(cells.lineage, scores.lineage, tuple(marks))
         return self._ask(question, cells, scores)
+
+    def outcome_counts(
+        self, cells: CellsHandle, scores: ScoresHandle, ends: Sequence[float] | None
+    ) -> NDArray[np.int64]:
+        """See :class:`~privet.engines.Engine`."""
+        size = self._kinds(None) if ends is None else len(ends) + 1
+        kept = None if ends is None else tuple(map(float, ends))
+        question = ask.OutcomeCounts(cells.lineage, scores.lineage, size, kept)
+        return self._ask(question, cells, scores)
+
+    def error_sums(self, cells: CellsHandle, scores: ScoresHandle) -> NDArray[np.int64]:
+        """See :class:`~privet.engines.Engine`."""
+        return self._ask(ask.ErrorSums(cells.lineage, scores.lineage), cells, scores)
 
     def slopes(
         self,
@@ -265,7 +293,7 @@ class BlockEngine:
 
     @property
     def _wide(self) -> bool:
-        return needs_64_bits(self.rows)  # in counts every row weighs one
+        return needs_64_bits(self.rows * self.schema.unit_parts)  # which no row weighs more than
 
     def _kinds(self, steps: int | None) -> int:
         """Return how many classes there are, or values of the target on a grid."""

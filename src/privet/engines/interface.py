@@ -52,6 +52,13 @@ class Engine(Protocol):
     def parts(self, view: View, count: int, key: int) -> CellsHandle:
         """Return the table as disjoint cells, to which a keyed hash assigns each record."""
 
+    def portion(self, key: int, start: int, stop: int) -> Engine:
+        """Return an engine for some of the records: those whose keyed hash is in a range.
+
+        Hashes are numbers below :data:`~privet.engines.PLACES`, of the record alone. Handles belong
+        to the engine that gave them out.
+        """
+
     def take(self, cells: CellsHandle, chosen: NDArray[np.intp]) -> CellsHandle:
         """Return some of the cells, renumbered in the order given."""
 
@@ -69,10 +76,13 @@ class Engine(Protocol):
         Or, for the records of cells, the values of curves at their codes.
         """
 
-    # Sums over rows.
+    # Sums over rows. With a unit, every record counts as often as it weighs: in parts of a person.
 
     def class_counts(self, cells: CellsHandle) -> NDArray[np.int64]:
         """Return counts of shape (cells, classes); of one class if the target is a number."""
+
+    def row_counts(self, cells: CellsHandle) -> NDArray[np.int64]:
+        """Return how many rows cells have, whatever they weigh: how much work a cell is."""
 
     def target_counts(self, cells: CellsHandle, steps: int) -> NDArray[np.int64]:
         """Return how many records of each cell have each of ``steps + 1`` target values."""
@@ -104,6 +114,18 @@ class Engine(Protocol):
         Place k of a cell is for the records whose targets are further from their scores than k of
         the marks, which rise.
         """
+
+    def outcome_counts(
+        self, cells: CellsHandle, scores: ScoresHandle, ends: Sequence[float] | None
+    ) -> NDArray[np.int64]:
+        """Return counts of shape (cells, classes, predicted classes), if the target has classes.
+
+        Or, with rising ends, of shape (cells, classes, ends + 1): by how many of them a record's
+        single score is not below.
+        """
+
+    def error_sums(self, cells: CellsHandle, scores: ScoresHandle) -> NDArray[np.int64]:
+        """Return sums of shape (cells, 4), if the target is a number: see `error_moments`."""
 
     def slopes(
         self,

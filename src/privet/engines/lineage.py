@@ -18,18 +18,36 @@ from privet.engines.bases import Curves
 from privet.engines.splits import Split
 from privet.engines.views import View
 
+#: How finely a keyed hash divides a table into portions.
+PLACES = 2**24
+
+
+@dataclass(frozen=True)
+class Portion:
+    """The records whose keyed hash, a number below :data:`PLACES`, is in ``start`` .. ``stop``."""
+
+    key: int
+    start: int
+    stop: int
+
 
 @dataclass(frozen=True)
 class Root:
-    """The whole table is one cell."""
+    """The whole table is one cell, or what lies in all of some portions of it."""
+
+    portions: tuple[Portion, ...] = ()
 
 
 @dataclass(frozen=True)
 class Parts:
-    """A keyed hash of each record says in which of some disjoint parts it is."""
+    """A keyed hash of each record says in which of some disjoint parts it is.
+
+    Records outside a portion are in none.
+    """
 
     count: int
     key: int
+    portions: tuple[Portion, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

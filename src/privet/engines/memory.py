@@ -14,6 +14,7 @@ from privet.engines.blocks import Block
 from privet.engines.encoding import Encoder, in_threads, parts_of, workers
 from privet.engines.engine import BlockEngine
 from privet.engines.questions import BlockQuestion
+from privet.engines.weighing import weigh
 from privet.errors import DataError
 from privet.reading import Columns, check_types, column_of
 from privet.schema import Schema
@@ -39,6 +40,18 @@ class LocalBlocks:
         self.schema = schema
         self.rows = sum(map(len, blocks))
         self._blocks = tuple(blocks)
+        if schema.unit is not None:
+            self._weigh()
+
+    def _weigh(self) -> None:
+        for number, block in enumerate(self._blocks):
+            block.number = number
+            block.parts = block.lone_parts()
+        for weighed in weigh(lambda question: self.ask(question, ()), self.rows, self.schema):
+            for number, rows, weights in weighed:
+                parts = self._blocks[number].parts
+                assert parts is not None
+                parts[rows] = weights
 
     def ask(self, question: BlockQuestion[T], forget: Sequence[int]) -> T:
         """See :class:`~privet.engines.engine.Blocks`."""
@@ -84,12 +97,11 @@ def memory_engine(table: Any, target: Any, schema: Schema) -> BlockEngine:
     rows = len(columns)
     fast = _kernels.compiled(rows * len(schema.names))
     encoder = Encoder(schema)
-    codes, labels = encoder.empty(rows)
-    encoder.encode(columns, codes, fast=fast)
-    encoder.encode_target(targets, labels)
+    encoded = encoder.empty(rows)
+    encoder.encode_rows(columns, targets, encoded, fast=fast)
     count = max(-(-rows // BLOCK_ROWS), workers() if fast else 1)
     blocks = [
-        Block(schema, [mine[part] for mine in codes], labels[part], fast=fast)
-        for part in parts_of(rows, count)
+        Block(schema, mine.codes, mine.target, mine.names, fast=fast)
+        for mine in (encoded[part] for part in parts_of(rows, count))
     ]
     return BlockEngine(LocalBlocks(schema, blocks))

@@ -13,9 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
-from numpy.typing import NDArray
 
-from privet.engines.encoding import Encoder
+from privet.engines.encoding import Encoded, Encoder
 from privet.errors import DataError
 from privet.reading import Columns, ParquetFiles, check_types, data_files
 from privet.schema import Schema
@@ -26,9 +25,6 @@ PIECE_ROWS = 2**18
 _BATCH_ROWS = 2**16
 #: Columns are read little by little, not a whole group of rows at once.
 _FRUGAL: dict[str, Any] = {"pre_buffer": False, "buffer_size": 2**18}
-
-#: Rows as codes: one array for every feature, and the target.
-Codes = tuple[list[NDArray[Any]], NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -45,25 +41,24 @@ class Piece:
     groups: tuple[tuple[str, int, int], ...]
     rows: int
 
-    def encode(self, schema: Schema, *, fast: bool) -> Codes:
+    def encode(self, schema: Schema, *, fast: bool) -> Encoded:
         """Read the rows and return their codes."""
         encoder = Encoder(schema)
-        codes, target = encoder.empty(self.rows)
+        found = encoder.empty(self.rows)
         start = 0
-        for batch in self._batches([*schema.names, schema.target]):
+        for batch in self._batches(list(schema.columns)):
             part = slice(start, start + len(batch))
             start = part.stop
             if start > self.rows:
                 break
             columns = Columns.of(pa.Table.from_batches([batch]), schema)
-            encoder.encode(columns, [mine[part] for mine in codes], fast=fast)
-            encoder.encode_target(columns.target(schema), target[part])
+            encoder.encode_rows(columns, columns.target(schema), found[part], fast=fast)
         pa.default_memory_pool().release_unused()
         if start != self.rows:
             raise DataError(
                 f"{self.groups[0][0]} has changed since its rows were counted; start again"
             )
-        return codes, target
+        return found
 
     def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         for path, first, last in self.groups:

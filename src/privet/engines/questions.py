@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from privet.engines import _kernels
 from privet.engines.axes import Axis
-from privet.engines.bases import Basis
+from privet.engines.bases import Basis, error_moments
 from privet.engines.blocks import Block
-from privet.engines.lineage import Lineage, ScoreLineage
+from privet.engines.lineage import Lineage, Portion, ScoreLineage
 from privet.errors import DataError
 
 T = TypeVar("T")
@@ -74,7 +74,18 @@ class LabelCounts(_Sum):
         labels, kinds = _labels(block, self.steps)
         width = n_keys(self.cells.size, kinds)
         keys = _kernels.key(block.cells(self.cells), labels, kinds, width, fast=block.fast)
-        return np.bincount(keys, minlength=width + 1)[:width].reshape(self.cells.size, kinds)
+        return _counted(keys, block.parts, width + 1)[:width].reshape(self.cells.size, kinds)
+
+
+@dataclass(frozen=True, eq=False)
+class RowCounts(_Sum):
+    """Rows by cell, whatever they weigh: how much work a cell is."""
+
+    cells: Lineage
+
+    def answer(self, block: Block) -> NDArray[np.int64]:
+        """See :class:`BlockQuestion`."""
+        return np.bincount(block.cells(self.cells) + 1, minlength=self.cells.size + 1)[1:]
 
 
 @dataclass(frozen=True)
@@ -86,12 +97,15 @@ class GridCounts(_Sum):
 
     feature: int | None
     size: int
+    portions: tuple[Portion, ...] = ()
 
     def answer(self, block: Block) -> NDArray[np.int64]:
         """See :class:`BlockQuestion`."""
-        known = block.labels < block.classes
+        known = block.known(self.portions)
         codes = block.target_codes() if self.feature is None else block.grid_codes(self.feature)
-        return np.bincount(codes if known.all() else codes[known], minlength=self.size)
+        rows = slice(None) if known.all() else known
+        parts = None if block.parts is None else block.parts[rows]
+        return _counted(codes[rows], parts, self.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +142,9 @@ class Histograms(BlockQuestion[list[NDArray[Any]]]):
         outside = n_keys(size, kinds)
         keys = _kernels.key(cells, labels[rows], kinds, outside, fast=block.fast)
         codes = block.codes(self.cells.view)
+        parts = None if block.parts is None else block.parts[rows]
         for (features, _), tables in zip(self.groups, total, strict=True):
-            _kernels.count([codes[j][rows] for j in features], keys, tables, fast=block.fast)
+            _kernels.count([codes[j][rows] for j in features], keys, parts, tables, fast=block.fast)
         return total
 
     def merge(self, one: list[NDArray[Any]], other: list[NDArray[Any]]) -> list[NDArray[Any]]:
@@ -177,8 +192,53 @@ class DistanceCounts(_Sum):
         for part, distances in block.distances(self.scores):
             beyond = np.searchsorted(self.marks, distances, side="left")
             keys = _kernels.key(cells[part], beyond, kinds, width, fast=False)
-            counts += np.bincount(keys, minlength=width + 1)
+            parts = None if block.parts is None else block.parts[part]
+            counts += _counted(keys, parts, width + 1)
         return counts[:width].reshape(self.cells.size, kinds)
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeCounts(_Sum):
+    """Records by cell, class and what their scores predict: ``size`` classes, or bins at ends."""
+
+    cells: Lineage
+    scores: ScoreLineage
+    size: int
+    ends: tuple[float, ...] | None = None
+
+    def answer(self, block: Block) -> NDArray[np.int64]:
+        """See :class:`BlockQuestion`."""
+        cells, labels, kinds = block.cells(self.cells), block.labels, block.classes
+        width = n_keys(self.cells.size, kinds * self.size)
+        counts = np.zeros(width + 1, dtype=np.int64)
+        for part, found in block.outcomes(self.scores, self.ends):
+            both = labels[part] * np.int64(self.size) + found
+            inside = cells[part] * np.int64(kinds * self.size) + both
+            keys = np.where(cells[part] < 0, width, inside)
+            parts = None if block.parts is None else block.parts[part]
+            counts += _counted(keys, parts, width + 1)
+        return counts[:width].reshape(self.cells.size, kinds, self.size)
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorSums(_Sum):
+    """Sums of how far a number's targets are from their scores: see :func:`error_moments`."""
+
+    cells: Lineage
+    scores: ScoreLineage
+
+    def answer(self, block: Block) -> NDArray[np.int64]:
+        """See :class:`BlockQuestion`."""
+        cells, size = block.cells(self.cells), self.cells.size + 1
+        sums: Any = 0
+        for part, distances in block.distances(self.scores, within=True):
+            found = error_moments(distances)
+            if block.parts is not None:
+                found = found * block.parts[part, None]
+            # Sums of whole numbers below 2^53 are exact in doubles.
+            columns = [np.bincount(cells[part] + 1, column, size)[1:] for column in found.T]
+            sums = sums + np.rint(np.stack(columns, axis=1)).astype(np.int64)
+        return np.asarray(sums, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,25 +253,10 @@ class Slopes(_Sum):
 
     def answer(self, block: Block) -> NDArray[np.int64]:
         """See :class:`BlockQuestion`."""
-        codes, cells = block.codes(self.cells.view), block.cells(self.cells)
-        columns = len(self.scores.start)
-        totals = [np.zeros((part.size, columns)) for part in self.basis.parts]
         bounds = self.largest, self.longest
-        for rows, weights in block.slopes(self.cells, self.scores, self.basis, *bounds):
-            # Sums of whole numbers below 2^53 are exact in doubles.
-            for (feature, part), total in zip(self.basis.features, totals, strict=False):
-                for k, column in enumerate(weights.T):
-                    total[:, k] += np.bincount(codes[feature, rows], column, part.size)
-            if self.basis.of_cells is not None:
-                inside = np.maximum(cells[rows], 0)  # others weigh nothing
-                for k, column in enumerate(weights.T):
-                    totals[-1][:, k] += np.bincount(inside, column, self.basis.of_cells.size)
-        return np.concatenate(
-            [
-                part.sums(np.rint(total).astype(np.int64))
-                for part, total in zip(self.basis.parts, totals, strict=True)
-            ]
-        )
+        totals = block.slopes(self.cells, self.scores, self.basis, *bounds)
+        parts = zip(self.basis.parts, totals, strict=True)
+        return np.concatenate([part.sums(total) for part, total in parts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +294,9 @@ class DensePlaces(_Sum):
         """See :class:`BlockQuestion`."""
         codes = block.codes(self.cells.view)
         rows, first = block.by_cell(self.cells)
-        _kernels.count_places(rows, first, codes, self._table, self.width, total, fast=block.fast)
+        _kernels.count_places(
+            rows, first, codes, block.parts, self._table, self.width, total, fast=block.passes_fast
+        )
         return total
 
     @cached_property
@@ -270,9 +317,11 @@ class Places(BlockQuestion[Sparse]):
         rows, first = block.by_cell(self.cells)
         cells = np.repeat(np.arange(self.cells.size), np.diff(first))
         codes, axes = block.codes(self.cells.view), _kernels.AxisTable.of(self.axes)
-        places = axes.places(cells, codes, rows[first[0] : first[-1]])
-        keys, counts = np.unique(cells * self.width + places, return_counts=True)
-        return keys, counts.astype(np.int64)
+        mine = rows[first[0] : first[-1]]
+        places = cells * self.width + axes.places(cells, codes, mine)
+        keys, place = np.unique(places, return_inverse=True)
+        parts = None if block.parts is None else block.parts[mine]
+        return keys, _counted(place, parts, len(keys))
 
     def merge(self, one: Sparse, other: Sparse) -> Sparse:
         """See :class:`BlockQuestion`."""
@@ -302,11 +351,12 @@ class Sides(_Sum):
             *block.by_cell(self.cells),
             block.codes(self.cells.view),
             labels,
+            block.parts,
             self._table,
             self.middle,
             kinds,
             total,
-            fast=block.fast,
+            fast=block.passes_fast,
         )
         return total
 
@@ -316,7 +366,7 @@ class Sides(_Sum):
 
 
 @dataclass(frozen=True, eq=False)
-class TreeRows(BlockQuestion[list[tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8], Any]]]):
+class TreeRows(BlockQuestion[list[tuple[NDArray[Any], NDArray[Any], NDArray[Any], Any]]]):
     """The codes, labels and weights of the records of cells ``start`` to ``stop``, cell by cell.
 
     An answer has for every block the codes (features, records), labels and weights, and how many
@@ -330,9 +380,7 @@ class TreeRows(BlockQuestion[list[tuple[NDArray[Any], NDArray[Any], NDArray[np.u
     scores: ScoreLineage | None = None
     reach: float = 0.0
 
-    def answer(
-        self, block: Block
-    ) -> list[tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8], Any]]:
+    def answer(self, block: Block) -> list[tuple[NDArray[Any], NDArray[Any], NDArray[Any], Any]]:
         """See :class:`BlockQuestion`."""
         cells = block.cells(self.cells)
         labels, weights = _weighted(block, self.scores, self.reach)
@@ -564,8 +612,17 @@ def _labels(block: Block, steps: int | None) -> tuple[NDArray[Any], int]:
 
 def _weighted(
     block: Block, scores: ScoreLineage | None, reach: float
-) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    """Return labels and weights: classes that weigh one, or pulls at the scores."""
-    if scores is None:
-        return block.labels, np.ones(len(block), dtype=np.uint8)
-    return block.pulls(scores, reach)
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return labels and weights: classes that weigh one or their parts, or pulls at the scores."""
+    if scores is not None:
+        return block.pulls(scores, reach)
+    one = np.ones(len(block), dtype=np.uint8)
+    return block.labels, one if block.parts is None else block.parts
+
+
+def _counted(keys: NDArray[Any], parts: NDArray[Any] | None, size: int) -> NDArray[np.int64]:
+    """Return how many records have each key, or what these weigh."""
+    if parts is None:
+        return np.bincount(keys, minlength=size)
+    # Sums of whole numbers below 2^53 are exact in doubles.
+    return np.bincount(keys, parts, size).astype(np.int64)

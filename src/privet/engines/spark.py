@@ -42,9 +42,10 @@ from privet.engines._workers import (
     other_version,
 )
 from privet.engines.blocks import Block
-from privet.engines.encoding import Encoder, parts_of
+from privet.engines.encoding import Encoded, Encoder, parts_of
 from privet.engines.engine import BlockEngine
-from privet.errors import EngineError, EngineUnusableError, PrivetError
+from privet.engines.weighing import weigh_alone
+from privet.errors import ColumnTypeError, EngineError, EngineUnusableError, PrivetError
 from privet.reading import Columns, check_types
 from privet.schema import Schema
 
@@ -84,10 +85,12 @@ def spark_engine(
     context = _context(frame)
     _check_secure(context, insecure=insecure)
     _check_versions(context)
-    names = [*schema.names, schema.target]
+    names = list(schema.columns)
     columns = Columns.of(_empty(frame, names), schema)
     check_types(columns, columns.target(schema), schema)
     frame = frame.select(*map(_quoted, names))
+    if schema.unit is not None:
+        frame = _by_person(frame, schema.unit)
     blocks = SparkBlocks(schema, frame, folder, gathers=gather)
     blocks.fill()
     return BlockEngine(blocks)
@@ -269,15 +272,14 @@ def _write_partition(
 
 
 def _write(schema: Schema, path: Path, batches: Iterator[pa.RecordBatch]) -> tuple[int, int]:
-    """Write codes feature by feature, then the target; return how many rows, and the checksum."""
-    parts = []
+    """Write all arrays one after the other; return how many rows, and the checksum."""
+    parts = [Encoder(schema).empty(0).arrays]
+    rows = 0
     for batch in batches:
         fast = _kernels.compiled(len(batch) * len(schema.names))
-        codes, target = encode_frame(schema, pa.Table.from_batches([batch]), fast=fast)
-        parts.append([*codes, target])
-    if not parts:
-        codes, target = Encoder(schema).empty(0)
-        parts.append([*codes, target])
+        found = encode_frame(schema, pa.Table.from_batches([batch]), fast=fast)
+        parts.append(found.arrays)
+        rows += len(found)
     checksum = 0
     draft = path.with_name(f"{path.name}.{uuid4().hex}")
     with draft.open("xb") as file:
@@ -287,23 +289,26 @@ def _write(schema: Schema, path: Path, batches: Iterator[pa.RecordBatch]) -> tup
             file.write(joined)
     draft.chmod(0o600)
     draft.replace(path)  # whoever has mapped the old file keeps it
-    return sum(len(part[-1]) for part in parts), checksum
+    return rows, checksum
 
 
 def _open(schema: Schema, path: Path) -> Block:
     """Map a block's file."""
     encoder = Encoder(schema)
     rows = path.stat().st_size // encoder.row_bytes
-    if not rows:
-        codes, target = encoder.empty(0)
-        return Block(schema, codes, target, fast=False)
-    found, offset = [], 0
-    for kind in (*encoder.kinds, encoder.target_kind):
-        # "c": nobody writes to it, but compiled loops for arrays that may be written are there.
-        column = np.memmap(path, kind, "c", offset, (rows,))
-        found.append(column.view(np.ndarray))
-        offset += rows * kind.itemsize
-    return Block(schema, found[:-1], found[-1], fast=False)
+    found = encoder.empty(0)
+    if rows:
+        arrays, offset = [], 0
+        for kind in encoder.all_kinds:
+            # "c": nobody writes to it, but compiled loops for arrays that may be written are there.
+            column = np.memmap(path, kind, "c", offset, (rows,))
+            arrays.append(column.view(np.ndarray))
+            offset += rows * kind.itemsize
+        found = Encoded.of(arrays, encoder)
+    block = Block(schema, found.codes, found.target, found.names, fast=False)
+    if schema.unit is not None:
+        weigh_alone(block)
+    return block
 
 
 def _claimed(
@@ -409,6 +414,21 @@ def _check_versions(context: Any) -> None:
             )
         if found != __version__:
             raise EngineUnusableError(other_version(found, __version__))
+
+
+def _by_person(frame: Any, unit: str) -> Any:
+    """Return the rows with all of a person's in one partition, in an order that can be repeated."""
+    from pyspark.sql.types import IntegralType, StringType
+
+    kind = frame.schema[unit].dataType
+    if not isinstance(kind, IntegralType | StringType):
+        raise ColumnTypeError(
+            f"the unit {unit!r} has type {kind.simpleString()} in Spark: make it text or whole "
+            "numbers first, for which it is certain that equal ones come together"
+        )
+    columns = [_quoted(name) for name in frame.columns]
+    count = frame.rdd.getNumPartitions()
+    return frame.repartition(count, _quoted(unit)).sortWithinPartitions(*columns)
 
 
 def _quoted(name: str) -> str:

@@ -12,9 +12,9 @@ a directory as well, and get their name and ``blocks.json`` when they are comple
 complete is never taken for a table, and what is kept is never taken for a leftover.
 
 Layout (version 1): ``blocks.json`` with the schema, the number of rows and the checksum of every
-block; ``block-000000`` and so on: the target's array, then one per feature, each from a multiple of
-64 bytes on, in the machine's order of bytes; ``lock``, which the process holds that made the
-directory and will remove it.
+block; ``block-000000`` and so on: the target's array, then one per feature, then, with a unit,
+three that say whose record each is, each from a multiple of 64 bytes on, in the machine's order of
+bytes; ``lock``, which the process holds that made the directory and will remove it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from privet.engines import _kernels
 from privet.engines.blocks import Block
-from privet.engines.encoding import Encoder
+from privet.engines.encoding import Encoded, Encoder
 from privet.engines.engine import BlockEngine
 from privet.engines.memory import LocalBlocks
 from privet.errors import DataError, EngineError, SchemaError
@@ -89,8 +89,10 @@ class StoredBlocks(LocalBlocks):
         room = Scratch(scratch)
         blocks = []
         for number, rows in enumerate(lengths):
-            target, *codes = _mapped(_block_file(directory, number), encoder, rows)
-            blocks.append(Block(schema, codes, target, fast=fast, allocate=room))
+            mine = _mapped(_block_file(directory, number), encoder, rows)
+            blocks.append(
+                Block(schema, mine.codes, mine.target, mine.names, fast=fast, allocate=room)
+            )
         super().__init__(schema, blocks)
         self._end = None if lock is None else finalize(self, _remove, directory, lock, os.getpid())
 
@@ -290,12 +292,14 @@ def _is_sound(file: Path, encoder: Encoder, rows: int, checksum: int) -> bool:
     try:
         if not file.is_file() or file.stat().st_size != _file_size(encoder, rows):
             return False
-        target, *codes = arrays = _mapped(file, encoder, rows)
+        found = _mapped(file, encoder, rows)
     except (OSError, ValueError):
         return False
-    if _checksum(arrays) != checksum:
+    if _checksum(_in_order(found)) != checksum:
         return False
-    if any(mine.max(initial=0) >= size for mine, size in zip(codes, encoder.sizes, strict=True)):
+    target = found.target
+    sizes = zip(found.codes, encoder.sizes, strict=True)
+    if any(mine.max(initial=0) >= size for mine, size in sizes):
         return False
     if encoder.schema.classes is not None:
         return bool(target.max(initial=0) <= len(encoder.schema.classes))
@@ -305,7 +309,7 @@ def _is_sound(file: Path, encoder: Encoder, rows: int, checksum: int) -> bool:
 def _check_scratch(schema: Schema, rows: int, place: Path) -> None:
     """Raise before anything is spent if there is no room for what a fit surely works out."""
     if rows * len(schema.names) >= Scratch.smallest and _free(place) < rows * (
-        len(schema.names) + 8
+        len(schema.names) + 8 + (0 if schema.unit is None else 2)
     ):
         raise _disk_error(OSError(errno.ENOSPC, ""), place)
 
@@ -317,11 +321,12 @@ def _write(stream: Stream, place: Path) -> tuple[list[int], list[int]]:
         raise _disk_error(OSError(errno.ENOSPC, ""), place)
     lengths: list[int] = []
     sums: list[int] = []
-    codes, target = encoder.empty(BLOCK_ROWS)
+    block = encoder.empty(BLOCK_ROWS)
+    features = len(encoder.kinds)
     filled = values = 0
 
     def flush() -> None:
-        arrays = [target[:filled], *(mine[:filled] for mine in codes)]
+        arrays = _in_order(block[:filled])
         with open(_block_file(place, len(lengths)), "xb", opener=_owner_only) as file:
             for array in arrays:
                 file.write(array.data)
@@ -330,15 +335,14 @@ def _write(stream: Stream, place: Path) -> tuple[list[int], list[int]]:
         lengths.append(filled)
 
     for columns in stream:
-        values += len(columns) * len(codes)
-        fast = _kernels.compiled(max(values, (stream.rows or 0) * len(codes)))
-        found, labels = encoder.empty(len(columns))
-        encoder.encode(columns, found, fast=fast)
-        encoder.encode_target(columns.target(stream.schema), labels)
+        values += len(columns) * features
+        fast = _kernels.compiled(max(values, (stream.rows or 0) * features))
+        found = encoder.empty(len(columns))
+        encoder.encode_rows(columns, columns.target(stream.schema), found, fast=fast)
         start = 0
-        while start < len(labels):
-            rows = min(BLOCK_ROWS - filled, len(labels) - start)
-            for mine, more in zip((target, *codes), (labels, *found), strict=True):
+        while start < len(found):
+            rows = min(BLOCK_ROWS - filled, len(found) - start)
+            for mine, more in zip(block.arrays, found.arrays, strict=True):
                 mine[filled : filled + rows] = more[start : start + rows]
             filled, start = filled + rows, start + rows
             if filled == BLOCK_ROWS:
@@ -349,23 +353,31 @@ def _write(stream: Stream, place: Path) -> tuple[list[int], list[int]]:
     return lengths, sums
 
 
-def _mapped(file: Path, encoder: Encoder, rows: int) -> list[NDArray[Any]]:
-    """Return the arrays of a block: its target, and the codes of every feature."""
-    kinds = (encoder.target_kind, *encoder.kinds)
+def _mapped(file: Path, encoder: Encoder, rows: int) -> Encoded:
+    """Return the arrays of a block."""
     if not rows:
-        return [np.empty(0, dtype=kind) for kind in kinds]
+        return encoder.empty(0)
     with file.open("rb") as opened:
         whole = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
     arrays, start = [], 0
-    for kind in kinds:
+    for kind in _kinds(encoder):
         arrays.append(np.frombuffer(whole, dtype=kind, count=rows, offset=start))
         start += -(-rows * kind.itemsize // _ALIGN) * _ALIGN
-    return arrays
+    features = len(encoder.kinds)
+    return Encoded(arrays[1 : features + 1], arrays[0], arrays[features + 1 :])
+
+
+def _in_order(block: Encoded) -> list[NDArray[Any]]:
+    """Return the arrays of a block as its file has them."""
+    return [block.target, *block.codes, *block.names]
+
+
+def _kinds(encoder: Encoder) -> list[np.dtype[Any]]:
+    return [array.dtype for array in _in_order(encoder.empty(0))]
 
 
 def _file_size(encoder: Encoder, rows: int) -> int:
-    kinds = (encoder.target_kind, *encoder.kinds)
-    return sum(-(-rows * kind.itemsize // _ALIGN) * _ALIGN for kind in kinds)
+    return sum(-(-rows * kind.itemsize // _ALIGN) * _ALIGN for kind in _kinds(encoder))
 
 
 def _checksum(arrays: Sequence[NDArray[Any]]) -> int:

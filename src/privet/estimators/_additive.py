@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from privet.ensemble import Ensemble
 from privet.estimators._base import PrivateClassifier, PrivateEstimator, PrivateRegressor
+from privet.estimators._weights import ClassWeights
+from privet.estimators.parameters import Parameter
 from privet.estimators.registry import register
 from privet.learners import additive
 from privet.privacy import Budget, LedgerStore
@@ -25,16 +28,22 @@ class _Additive(PrivateEstimator):
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float | None = None,
         schema: Schema | None = None,
+        delta: float | None = None,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
-        self.delta = delta
         self.schema = schema
+        self.delta = delta
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
     def _budget(self, schema: Schema, payer: Budget | None) -> Budget:
         del schema, payer
@@ -55,13 +64,17 @@ class PrivateAdditiveClassifier(_Additive, PrivateClassifier):
     Parameters
     ----------
     <epsilon>
+    <schema>
     delta : float, optional
         With it the guarantee is (epsilon, delta), and the same epsilon buys much more: every
         feature is asked many times. Choose it far below one over the number of rows. None: pure
         epsilon.
-    <schema>
+    <class_weight>
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -70,6 +83,7 @@ class PrivateAdditiveClassifier(_Additive, PrivateClassifier):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -90,6 +104,23 @@ class PrivateAdditiveClassifier(_Additive, PrivateClassifier):
     ['no', 'yes']
     """
 
+    _parameters: ClassVar[Mapping[str, Parameter]] = {"class_weight": ClassWeights()}
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        schema: Schema | None = None,
+        delta: float | None = None,
+        class_weight: Mapping[Any, float] | None = None,
+        ledger: LedgerStore | str | Path | None = None,
+        random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(epsilon, schema, delta, ledger, random_state, test_share, test_by, verbose)
+        self.class_weight = class_weight
+
 
 @register("additive")
 class PrivateAdditiveRegressor(_Additive, PrivateRegressor):
@@ -100,13 +131,16 @@ class PrivateAdditiveRegressor(_Additive, PrivateRegressor):
     Parameters
     ----------
     <epsilon>
+    <schema>
     delta : float, optional
         With it the guarantee is (epsilon, delta), and the same epsilon buys much more: every
         feature is asked many times. Choose it far below one over the number of rows. None: pure
         epsilon.
-    <schema>
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -114,6 +148,7 @@ class PrivateAdditiveRegressor(_Additive, PrivateRegressor):
         What is published; ``predictor_.shapes()`` are the curves.
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------

@@ -6,13 +6,17 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -20,6 +24,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from privet.criteria import MAX_ROWS
 from privet.ensemble import Ensemble
 from privet.errors import (
     BudgetError,
@@ -27,18 +32,26 @@ from privet.errors import (
     DataError,
     FederationError,
     LedgerFileError,
+    PrivacyLeakWarning,
     PublishedCostWarning,
     SchemaError,
     UnsettledWarning,
 )
+from privet.estimators._counts import released_counts
+from privet.estimators._progress import telling
 from privet.estimators._texts import filled
-from privet.estimators.parameters import Parameter
+from privet.estimators._weights import note_of, refuse_weights, weighed, weights_of
+from privet.estimators.parameters import TEST_SHARE, Parameter
+from privet.evaluation import Evaluation
+from privet.evaluation.asking import check_group, score
 from privet.federation import FederatedTable, LocalLink, Party, ProcessLink
 from privet.model import Model, PrivacyCard, class_array
 from privet.outputs import OutputFile
-from privet.privacy import Budget, Ledger, LedgerStore, Reservation
+from privet.pictures import importances
+from privet.privacy import Budget, Coins, Ledger, LedgerStore, Reservation, exact, warn_of
 from privet.privacy.budget import Amount
 from privet.reading import Column, Columns, Numbers, Source, column_of, is_stream
+from privet.record import Record
 from privet.schema import Schema
 from privet.tables import PrivateTable, Table
 from privet.tree import Tree
@@ -47,9 +60,10 @@ from privet.tree import Tree
 class PrivateEstimator(BaseEstimator):
     """Base of all estimators.
 
-    A subclass has parameters ``epsilon``, ``schema``, ``ledger`` and ``random_state``, declares its
-    other parameters in ``_parameters``, and learns in :meth:`_learn`. Lines ``<name>`` of its
-    docstring stand for texts that all share (``_texts.py``).
+    A subclass has parameters ``epsilon``, ``schema``, ``ledger``, ``random_state``, ``test_share``,
+    ``test_by`` and ``verbose``, declares its other parameters in ``_parameters``, and learns in
+    :meth:`_learn`.
+    Lines ``<name>`` of its docstring stand for texts that all share (``_texts.py``).
     """
 
     #: What model files call it; by default the name with which it is registered.
@@ -69,6 +83,10 @@ class PrivateEstimator(BaseEstimator):
     schema: Schema | None
     ledger: LedgerStore | str | Path | None
     random_state: Any
+    test_share: float | None
+    test_by: str | None
+    verbose: bool
+    predictor_: Tree | Ensemble
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -79,12 +97,26 @@ class PrivateEstimator(BaseEstimator):
 
         Here: the declared parameters as learners take them.
         """
-        del schema
         if float(self.epsilon) < self._least_epsilon:
             raise BudgetError(f"epsilon must be at least {self._least_epsilon}")
-        return {
+        given = {
             name: kind.check(getattr(self, name), name) for name, kind in self._parameters.items()
         }
+        rows = given.get("n_rows")
+        if rows is None:
+            return given
+        if rows * schema.unit_parts > MAX_ROWS:
+            raise BudgetError(
+                f"n_rows is too large: at most {MAX_ROWS // schema.unit_parts:,} "
+                + ("records" if schema.unit is None else "persons")
+                + " can be counted"
+            )
+        return {**given, "n_rows": self._rows_to_learn_from(rows)}
+
+    def _rows_to_learn_from(self, rows: int) -> int:
+        """Return about how many of a declared number of rows are not set aside for a test."""
+        share = TEST_SHARE.check(self.test_share, "test_share") or 0
+        return max(1, round(rows * (1 - share)))
 
     @abstractmethod
     def _learn(self, table: Table, **options: Any) -> Tree | Ensemble:
@@ -117,11 +149,18 @@ class PrivateEstimator(BaseEstimator):
         """Tell whether the number of rows was declared as public, so that none was counted."""
         return getattr(self, "n_rows", None) is not None
 
+    def _declared_rows(self) -> int | None:
+        """Return about how many rows a model is made of, if their number was declared."""
+        rows = getattr(self, "n_rows", None)
+        if rows is None or not self._rows_declared():
+            return None
+        return self._rows_to_learn_from(rows)
+
     def _not_covered(self) -> str | None:
         """Return the chosen option that no budget pays for, if there is one."""
         return None
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, **refused: Any) -> Self:
         """Learn from a sensitive table, spending at most ``epsilon``.
 
         Parameters
@@ -139,11 +178,15 @@ class PrivateEstimator(BaseEstimator):
             The target. If not given, the schema's target column of ``X``. Records whose class is
             missing or not in the schema, or whose number is missing, are left out, which costs no
             privacy, since a record alone decides on it.
+        **refused
+            ``sample_weight``, which others pass, is refused: weights of records would multiply the
+            noise. See ``class_weight``, and the schema's ``unit``.
 
         Returns
         -------
         self
         """
+        refuse_weights(refused)
         Budget(self.epsilon)  # nonsense is refused before anything else
         if self.schema is not None and not isinstance(self.schema, Schema):
             raise SchemaError("schema must be a Schema; read one with Schema.from_toml(path)")
@@ -156,14 +199,33 @@ class PrivateEstimator(BaseEstimator):
         schema = source.schema
         self._check_target(schema)
         options = self._check_parameters(schema)
+        weights = weights_of(options.pop("class_weight", None), schema)
+        share = self._check_test(schema)
         asks = self._asks(**options)
         if not isinstance(source, _Rows):
             self._check_table(source, **options)
             self._check_answers(source, asks)
+            if share is not None and not source.can("portions"):
+                raise FederationError(
+                    "parties cannot set records aside for a test score: leave test_share=None, and "
+                    "let a party evaluate the model on records of its own (privet.evaluate)"
+                )
         payer = source.payer if isinstance(source, _Rows) else source.ledger.budget
-        table = source.session(self._budget(schema, payer), asks)
+        budget = self._budget(schema, payer)
+        warn_of(budget)
+        table = source.session(budget, asks)
+        learning: Table = table
+        testing: Table = table
+        evaluation: Evaluation | None = None
         try:
-            predictor = self._learn(table, **options)
+            with telling(type(self).__name__, wanted=bool(self.verbose)):
+                if share is not None:
+                    learning, testing = self._set_aside(table, share)
+                predictor = self._learn(learning, **options)
+                if weights is not None:
+                    predictor = weighed(predictor, weights)
+                if share is not None:
+                    evaluation = self._test(learning, testing, predictor)
         finally:
             table.ledger.close()  # what is settled must not be spent again
             if isinstance(source, _Rows) and isinstance(table, PrivateTable):
@@ -172,16 +234,32 @@ class PrivateEstimator(BaseEstimator):
             source.settle(table.ledger)
         self.predictor_ = predictor
         self.schema_ = schema
+        if evaluation is not None:
+            self.evaluation_ = evaluation
+        elif hasattr(self, "evaluation_"):
+            del self.evaluation_
         if schema.classes is not None:
             self.classes_ = class_array(schema)[sorted_classes(schema)]
+        notes = table.notes
+        if weights is not None:
+            notes = (*notes, note_of(weights, schema))
+        if evaluation is not None:
+            notes = (*notes, _note_of(evaluation, "record" if schema.unit is None else "person"))
         self.privacy_ = PrivacyCard.of(
             table.ledger,
-            table.leaks,
+            tuple(dict.fromkeys((*table.leaks, *learning.leaks))),
             rows_declared=self._rows_declared(),
             seeded=table.seeded,
             protocol=table.protocol,
             covered=table.covered,
-            notes=table.notes,
+            notes=notes,
+            unit=schema.unit,
+            discovered=schema.discovered,
+            counts=released_counts(predictor, table.ledger, schema.unit_parts),
+            declared_rows=self._declared_rows(),
+        )
+        self.record_ = self._recorded(
+            table.ledger, self.privacy_, source.draw if isinstance(source, _Rows) else None
         )
         self.n_features_in_ = len(schema.names)
         if isinstance(source, _Rows) and source.names is not None:
@@ -191,6 +269,40 @@ class PrivateEstimator(BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return self
+
+    def _recorded(self, ledger: Ledger, card: PrivacyCard, draw: int | None) -> Record:
+        """Return how the model came about, with the entries that its total consists of."""
+        path = ledger.path(card.unit)
+        before = len(card.entries) - len(ledger.entries)  # what the schema cost, if it was paid for
+        whole = (*range(before), *(before + place for place in path))
+        return Record.of(type(self).__name__, self.get_params(deep=False), whole, draw)
+
+    def _check_test(self, schema: Schema) -> float | None:
+        """Return the part that is set aside for a test, or raise, before anything is spent."""
+        share: float | None = TEST_SHARE.check(self.test_share, "test_share")
+        if self.test_by is not None and share is None:
+            raise BudgetError("test_by is for a test score: give test_share, too")
+        check_group(schema, self.test_by)
+        return share
+
+    def _set_aside(self, table: Table, share: float) -> tuple[Table, Table]:
+        """Return the records to learn from, and those to test on."""
+        # Of the coins, not their key: that one is for the parts of a forest.
+        key = Coins.of(self.random_state).below(2**63)
+        test = Fraction(share)
+        found = table.portions({"training": 1 - test, "test": test}, key)
+        return found["training"], found["test"]
+
+    def _test(self, learning: Table, testing: Table, predictor: Tree | Ensemble) -> Evaluation:
+        """Ask how well a model predicts records that were set aside, in the fit's accountant."""
+        budget = testing.ledger.budget
+        if budget.either and learning.ledger.total.epsilon <= exact(self.epsilon):
+            testing = testing.session(Budget(self.epsilon))
+            budget = testing.ledger.budget
+        # As published, learning may cost more than what was asked for.
+        pure = budget.accountant == "pure"
+        amount = min(exact(self.epsilon), budget.limit) if pure else budget.limit
+        return score(testing, predictor, amount, share=float(self.test_share or 0), by=self.test_by)
 
     def _open(self, X: Any, y: Any) -> _Rows | Table:
         """Return what to learn from: rows, or a table that somebody else opened."""
@@ -216,6 +328,8 @@ class PrivateEstimator(BaseEstimator):
                 "parties are asked through a table of all of them: fit(FederatedTable([...]))"
             )
         store = open_store(self.ledger)
+        if store is not None and self.schema is not None:
+            self.schema.check_corrected()
         if isinstance(X, Source):
             return self._open_source(X, y, store)
         if isinstance(X, str | Path) or is_stream(X):
@@ -223,6 +337,8 @@ class PrivateEstimator(BaseEstimator):
         columns = Columns.of(X, self.schema)
         target = self._target(columns, y)
         schema = self._schema(columns, target)
+        if store is not None:
+            schema.check_corrected()
         purpose = f"{type(self).__name__} on {schema.target!r}"
         names = columns.names if columns.named else None
         return _Rows(columns, target, schema, names, self.random_state, store, purpose)
@@ -258,6 +374,69 @@ class PrivateEstimator(BaseEstimator):
         """Raise if a table cannot be asked in the way that this fit will, before it is asked."""
         del table, options
 
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """How much each feature matters to the published model; they add up to 1, or are all 0.
+
+        Of every test, how much the mean answers of its branches differ, by released counts where
+        there are some (:func:`privet.pictures.importances`). The answers are the model's, and not
+        those of records: no number but released ones are in it, so it costs nothing, and
+        ``privet.load(path).importances()`` gives the same. Noise in the model is in it, too.
+        """
+        check_is_fitted(self)
+        found = importances(self.predictor_)
+        names = getattr(self, "feature_names_in_", self.schema_.names)
+        return np.array([found[name] for name in names])
+
+    def apply(self, X: Any) -> NDArray[np.intp]:
+        """Return the leaf that every row falls into: of one tree, or one column for each tree.
+
+        Leaves are positions in :attr:`privet.tree.Tree.nodes`.
+        """
+        check_is_fitted(self)
+        table = self._check_columns(X)
+        if isinstance(self.predictor_, Tree):
+            return self.predictor_.apply(table)
+        columns = [tree.apply(table) for tree in self.predictor_.trees]
+        rows = len(Columns.of(table, self.schema_)) if not columns else len(columns[0])
+        return np.column_stack(columns) if columns else np.zeros((rows, 0), dtype=np.intp)
+
+    def decision_path(self, X: Any) -> Any:
+        """Return the nodes that every row passes, as a sparse matrix of rows by nodes.
+
+        Of several trees, as scikit-learn's forests do: the matrix with the nodes of all trees side
+        by side, and where those of each tree begin.
+        """
+        leaves = self.apply(X)
+        if isinstance(self.predictor_, Tree):
+            return node_indicator(self.predictor_, leaves)
+        trees = self.predictor_.trees
+        parts = [node_indicator(tree, leaves[:, j]) for j, tree in enumerate(trees)]
+        ends = np.cumsum([0, *(len(tree.nodes) for tree in trees)])
+        empty = sparse.csr_matrix((len(leaves), 0), dtype=np.int64)
+        return sparse.hstack(parts, format="csr") if parts else empty, ends
+
+    def get_depth(self) -> int:
+        """Return the number of tests on the longest path of a tree."""
+        check_is_fitted(self)
+        return self.predictor_.depth
+
+    def get_n_leaves(self) -> int:
+        """Return the number of leaves, of all trees together."""
+        check_is_fitted(self)
+        return self.predictor_.n_leaves
+
+    def plot(
+        self, kind: str | None = None, *, features: Sequence[str] | None = None, ax: Any = None
+    ) -> Any:
+        """Draw the fitted model with matplotlib: see :func:`privet.pictures.plot`."""
+        return self.to_model().plot(kind, features=features, ax=ax)
+
+    def _html_repr(self) -> str:
+        """Return what notebooks show: scikit-learn's diagram, and the model if there is one."""
+        diagram = str(super()._html_repr())
+        return diagram + self.to_model()._repr_html_() if hasattr(self, "predictor_") else diagram
+
     def save(self, path: str | Path | OutputFile) -> None:
         """Write the fitted model, with its privacy card, to a JSON file.
 
@@ -266,10 +445,37 @@ class PrivateEstimator(BaseEstimator):
         """
         self.to_model().save(path)
 
+    def report(
+        self,
+        path: str | Path | None = None,
+        *,
+        ledger: LedgerStore | str | Path | None = None,
+        attach: Sequence[str | Path] = (),
+    ) -> str:
+        """Return a page about the fitted model, for people who answer for it, as HTML.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it as well.
+        ledger : path or LedgerStore, optional
+            The table's ledger file; by default that of the estimator.
+        attach : sequence of paths
+            Results that ``privet audit --out`` wrote.
+        """
+        books = self.ledger if ledger is None else ledger
+        return self.to_model().report(path, ledger=books, attach=attach)
+
     def to_model(self) -> Model:
         """Return the fitted model as it is published, with its privacy card."""
         check_is_fitted(self)
-        return Model(self.predictor_, self.privacy_, self.learner)
+        return Model(
+            self.predictor_,
+            self.privacy_,
+            self.learner,
+            getattr(self, "evaluation_", None),
+            getattr(self, "record_", None),
+        )
 
     def _target(self, columns: Columns, y: Any) -> Column:
         """Open the target: a column of its own, or one of the table."""
@@ -345,6 +551,31 @@ class PrivateEstimator(BaseEstimator):
         return tags
 
 
+def _adds_scores(estimator: PrivateEstimator) -> bool:
+    """Tell whether a model has scores; if not, say why there is no decision function."""
+    if not isinstance(getattr(estimator, "predictor_", None), Ensemble):
+        raise AttributeError("only a fitted ensemble has scores; a tree has probabilities")
+    return True
+
+
+def node_indicator(tree: Tree, leaves: NDArray[np.intp]) -> Any:
+    """Return a sparse matrix of rows by nodes: which nodes lie above the leaf of each row."""
+    parents = np.full(len(tree.nodes), -1, dtype=np.intp)
+    for place, node in enumerate(tree.nodes):
+        parents[list(node.children)] = place
+    paths: dict[int, list[int]] = {}
+    for leaf in np.unique(leaves).tolist():
+        path = [leaf]
+        while parents[path[-1]] >= 0:
+            path.append(int(parents[path[-1]]))
+        paths[leaf] = path[::-1]
+    rows = [paths[leaf] for leaf in leaves.tolist()]
+    ends = np.cumsum([0, *map(len, rows)])
+    columns = np.array([node for row in rows for node in row], dtype=np.intp)
+    shape = (len(leaves), len(tree.nodes))
+    return sparse.csr_matrix((np.ones(len(columns), dtype=np.int64), columns, ends), shape=shape)
+
+
 class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     """Base of the classifiers."""
 
@@ -359,10 +590,30 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         values = self.predictor_.predict_value(self._check_columns(X))
         return values[:, sorted_classes(self.schema_)]
 
+    @available_if(_adds_scores)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores of an ensemble: the log odds of ``classes_[1]``, or one per class.
+
+        A single tree has none, and then there is no such method.
+        """
+        check_is_fitted(self)
+        assert isinstance(self.predictor_, Ensemble)
+        scores = self.predictor_.predict_score(self._check_columns(X))
+        order = sorted_classes(self.schema_)
+        if scores.shape[1] == 1:
+            return scores[:, 0] if order[0] == 0 else -scores[:, 0]
+        return scores[:, order]
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of every row."""
         best = np.argmax(self.predict_proba(X), axis=1)
         return np.asarray(self.classes_[best])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on rows that need not be protected; see ``test_share`` for others."""
+        if self.ledger is not None:
+            warn_of_scores()
+        return float(super().score(X, y, sample_weight))
 
 
 class PrivateRegressor(RegressorMixin, PrivateEstimator):
@@ -374,6 +625,34 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         """Return the predicted number of every row, within the schema's bounds."""
         check_is_fitted(self)
         return self.predictor_.predict_value(self._check_columns(X))[:, 0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2 on rows that need not be protected; see ``test_share`` for others."""
+        if self.ledger is not None:
+            warn_of_scores()
+        return float(super().score(X, y, sample_weight))
+
+
+@cache
+def warn_of_scores() -> None:
+    """Warn, once in a process, what exact scores of sensitive rows spend and leak."""
+    warnings.warn(
+        "score() is exact: on sensitive rows it is an answer that nobody paid for, and the ledger "
+        "does not see it. Cross-validation and grid search draw epsilon from the ledger for every "
+        "fit (5 folds of 10 candidates are 50 fits), and tell such an answer for each. For a "
+        "private score give test_share, or use privet.evaluate; to compare candidates, "
+        "privet.choose",
+        PrivacyLeakWarning,
+        stacklevel=3,
+    )
+
+
+def _note_of(evaluation: Evaluation, whom: str) -> str:
+    return (
+        f"the test score is of other {whom}s than the model: a hash of each {whom} set about "
+        f"{evaluation.share:g} of them aside before anything was asked, so that no {whom} paid for "
+        f"both; {evaluation.rule}"
+    )
 
 
 class SingleTree:
@@ -411,18 +690,29 @@ class _Rows:
         """The budget of the ledger file, if any."""
         return None if self.store is None else self.store.budget
 
+    @property
+    def draw(self) -> int | None:
+        """Which draw of the ledger file pays, if any."""
+        return None if self._reservation is None else self._reservation.id
+
     def session(self, budget: Budget, asks: Iterable[str]) -> PrivateTable:
-        """Put the rows behind the wall, and reserve what they may cost."""
+        """Put the rows behind the wall, and reserve what they may cost.
+
+        What the ledger file refuses is refused before rows are read, and what cannot be read is
+        not reserved for.
+        """
         del asks  # one table answers everything
+        about: Any = {
+            "columns": self.schema.columns,
+            "table": self.schema.table,
+            "unit": self.schema.unit,
+        }
+        if self.store is not None:
+            self.store.check(budget, **about)
         table = self.table(budget)
         if self.store is not None:
             try:
-                self._reservation = self.store.reserve(
-                    budget,
-                    self.purpose,
-                    columns=[*self.schema.names, self.schema.target],
-                    table=self.schema.table,
-                )
+                self._reservation = self.store.reserve(budget, self.purpose, **about)
             except BaseException:
                 table.close()
                 raise

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from privet.ensemble import Ensemble
 from privet.errors import BudgetError
 from privet.estimators._base import PrivateClassifier, PrivateEstimator, PrivateRegressor
+from privet.estimators._weights import ClassWeights
 from privet.estimators.parameters import ROWS, Automatic, Boolean, Choice, Parameter, WholeNumber
 from privet.estimators.registry import register
 from privet.learners import boosting, whole_trees
@@ -47,7 +48,8 @@ class _Boosting(PrivateEstimator):
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         whole_trees.check_schema(schema)
         given = super()._check_parameters(schema)
-        if float(self.epsilon) < SMALLEST_ROUND * (given["n_rounds"] or 1):
+        least = SMALLEST_ROUND * schema.unit_parts
+        if float(self.epsilon) < least * (given["n_rounds"] or 1):
             raise BudgetError("epsilon is too small to be shared by this number of rounds")
         given["merge"] = given.pop("merge_tests")
         return given
@@ -66,8 +68,8 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
     Parameters
     ----------
     <epsilon>
-    <delta>
     <schema>
+    <delta>
     n_rounds : int or "auto", default="auto"
         How many trees; "auto" lets rows x epsilon decide, and whether a single tree is better.
     max_depth : int or "auto", default="auto"
@@ -82,8 +84,12 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
         epsilon buy. A single tree is paid in pure epsilon, which is cheaper for it, unless the
         fit draws from a table or a ledger file that counts in rho.
     <merge_tests>
+    <class_weight>
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -92,6 +98,7 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -116,31 +123,40 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
     _parameters: ClassVar[Mapping[str, Parameter]] = {
         **_Boosting._parameters,
         "aim": Choice(("probabilities", "labels")),
+        "class_weight": ClassWeights(),
     }
 
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float | None = None,
         schema: Schema | None = None,
+        delta: float | None = None,
         n_rounds: int | str = "auto",
         max_depth: int | str = "auto",
         aim: str = "probabilities",
         n_rows: int | None = None,
         merge_tests: bool = True,
+        class_weight: Mapping[Any, float] | None = None,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
-        self.delta = delta
         self.schema = schema
+        self.delta = delta
         self.n_rounds = n_rounds
         self.max_depth = max_depth
         self.aim = aim
         self.n_rows = n_rows
         self.merge_tests = merge_tests
+        self.class_weight = class_weight
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
     def _budget(self, schema: Schema, payer: Budget | None) -> Budget:
         """Return a pure budget for a single tree, which is cheaper in epsilon than in zCDP.
@@ -156,7 +172,7 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
         if self.n_rows is None:
             return asked if payer else Budget(self.epsilon, delta=self.delta, either=True)
         single = boosting.tree_in_epsilon_is_better(
-            self.n_rows,
+            self._rows_to_learn_from(self.n_rows),
             asked,
             classes=len(schema.classes or ()),
             labels_only=self.aim == "labels",
@@ -187,8 +203,8 @@ class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
     Parameters
     ----------
     <epsilon>
-    <delta>
     <schema>
+    <delta>
     n_rounds : int or "auto", default="auto"
         How many trees; "auto" lets rows x epsilon decide.
     max_depth : int or "auto", default="auto"
@@ -199,6 +215,9 @@ class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
     <merge_tests>
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -206,6 +225,7 @@ class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
         What is published.
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -229,24 +249,30 @@ class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float | None = None,
         schema: Schema | None = None,
+        delta: float | None = None,
         n_rounds: int | str = "auto",
         max_depth: int | str = "auto",
         n_rows: int | None = None,
         merge_tests: bool = True,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
-        self.delta = delta
         self.schema = schema
+        self.delta = delta
         self.n_rounds = n_rounds
         self.max_depth = max_depth
         self.n_rows = n_rows
         self.merge_tests = merge_tests
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
     def _learn(self, table: Table, **options: Any) -> Ensemble:
         return boosting.learn_number(table, amount=table.ledger.budget.limit, **options)

@@ -142,6 +142,9 @@ class DiPriMeForestClassifier(_Forest, PrivateClassifier):
         None, a noisy count does.
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -150,6 +153,7 @@ class DiPriMeForestClassifier(_Forest, PrivateClassifier):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -184,6 +188,9 @@ class DiPriMeForestClassifier(_Forest, PrivateClassifier):
         n_rows: int | None = None,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -197,6 +204,9 @@ class DiPriMeForestClassifier(_Forest, PrivateClassifier):
         self.n_rows = n_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
 
 @register("diprime")
@@ -220,6 +230,9 @@ class DiPriMeForestRegressor(_Forest, PrivateRegressor):
         card has an infinite epsilon, and a ledger is refused.
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -227,6 +240,7 @@ class DiPriMeForestRegressor(_Forest, PrivateRegressor):
         What is published; the forest averages its trees' means.
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -259,6 +273,9 @@ class DiPriMeForestRegressor(_Forest, PrivateRegressor):
         n_rows: int | None = None,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -272,6 +289,9 @@ class DiPriMeForestRegressor(_Forest, PrivateRegressor):
         self.n_rows = n_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
 
 @register("diprime", command=False)
@@ -282,7 +302,7 @@ class DiPriMeTreeClassifier(_DiPriMe, PrivateTreeEstimator):
     ----------
     epsilon, schema, variant, max_depth, max_features, rho, calibration
         As for the forest.
-    n_rows, ledger, random_state
+    n_rows, ledger, random_state, test_share, test_by, verbose
         As for :class:`DiPriMeForestClassifier`.
 
     Attributes
@@ -292,6 +312,7 @@ class DiPriMeTreeClassifier(_DiPriMe, PrivateTreeEstimator):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -310,6 +331,9 @@ class DiPriMeTreeClassifier(_DiPriMe, PrivateTreeEstimator):
         n_rows: int | None = None,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -321,6 +345,9 @@ class DiPriMeTreeClassifier(_DiPriMe, PrivateTreeEstimator):
         self.n_rows = n_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
 
 @register("diprime", command=False)
@@ -331,7 +358,7 @@ class DiPriMeTreeRegressor(_DiPriMe, SingleTree, PrivateRegressor):
     ----------
     epsilon, schema, variant, max_depth, max_features, rho, calibration
         As for the forest.
-    n_rows, ledger, random_state
+    n_rows, ledger, random_state, test_share, test_by, verbose
         As for :class:`DiPriMeForestRegressor`.
 
     Attributes
@@ -340,6 +367,7 @@ class DiPriMeTreeRegressor(_DiPriMe, SingleTree, PrivateRegressor):
         What is published.
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -358,6 +386,9 @@ class DiPriMeTreeRegressor(_DiPriMe, SingleTree, PrivateRegressor):
         n_rows: int | None = None,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -369,3 +400,6 @@ class DiPriMeTreeRegressor(_DiPriMe, SingleTree, PrivateRegressor):
         self.n_rows = n_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose

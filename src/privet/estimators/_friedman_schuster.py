@@ -76,6 +76,9 @@ class SulqID3Classifier(_FriedmanSchuster):
         what that really costs, which here is less than ``epsilon``. "valid" makes use of all of it.
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -83,6 +86,7 @@ class SulqID3Classifier(_FriedmanSchuster):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -112,6 +116,9 @@ class SulqID3Classifier(_FriedmanSchuster):
         calibration: str = "valid",
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -119,6 +126,9 @@ class SulqID3Classifier(_FriedmanSchuster):
         self.calibration = calibration
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
     def _learn(self, table: Table, **options: Any) -> Tree:
         return friedman_schuster.learn_sulq(table, epsilon=table.ledger.budget.limit, **options)
@@ -146,6 +156,9 @@ class DiffPID3Classifier(_Selecting):
         what that really costs, which here is less than ``epsilon``. "valid" makes use of all of it.
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -153,6 +166,7 @@ class DiffPID3Classifier(_Selecting):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -188,6 +202,9 @@ class DiffPID3Classifier(_Selecting):
         calibration: str = "valid",
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -197,6 +214,9 @@ class DiffPID3Classifier(_Selecting):
         self.calibration = calibration
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
     def _check_table(self, table: Table, **options: Any) -> None:
         table.check_choices(options["criterion"], len(table.schema.names))
@@ -230,6 +250,9 @@ class DiffPC45Classifier(_Selecting):
         what that really costs, which here is less than ``epsilon``. "valid" makes use of all of it.
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -237,6 +260,7 @@ class DiffPC45Classifier(_Selecting):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -275,6 +299,9 @@ class DiffPC45Classifier(_Selecting):
         calibration: str = "valid",
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -285,6 +312,9 @@ class DiffPC45Classifier(_Selecting):
         self.calibration = calibration
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
     def _check_table(self, table: Table, **options: Any) -> None:
         table.check_choices(options["criterion"], friedman_schuster.count_points(table.schema))

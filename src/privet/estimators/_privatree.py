@@ -74,6 +74,9 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
         The number of rows, if it is public. If None, two per cent of the budget buy a noisy count.
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -81,6 +84,7 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -127,6 +131,9 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
         n_rows: int | None = None,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -140,6 +147,9 @@ class PrivaTreeClassifier(PrivateTreeEstimator):
         self.n_rows = n_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         given = super()._check_parameters(schema)

@@ -79,6 +79,9 @@ class TopDownClassifier(PrivateTreeEstimator):
         buy a noisy count where it is needed.
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -86,6 +89,7 @@ class TopDownClassifier(PrivateTreeEstimator):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -138,6 +142,9 @@ class TopDownClassifier(PrivateTreeEstimator):
         n_rows: int | None = None,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -154,6 +161,9 @@ class TopDownClassifier(PrivateTreeEstimator):
         self.n_rows = n_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         if self.criterion == "root_gini":

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from privet.errors import BudgetError
 from privet.estimators._base import PrivateRegressor, PrivateTreeEstimator, SingleTree
+from privet.estimators._weights import ClassWeights
 from privet.estimators.parameters import (
     DEPTH,
     ROWS,
@@ -57,8 +58,12 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         "auto" takes 0.05 from 1,000 rows x epsilon on, else 0. With 0 a leaf is sure of its
         label, which ranks badly.
     <merge_tests>
+    <class_weight>
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
@@ -66,6 +71,7 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
     <classes_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -91,6 +97,7 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         "n_rows": ROWS,
         "probability_share": Automatic(Number(0, 1, with_low=True)),
         "merge_tests": Boolean(),
+        "class_weight": ClassWeights(),
     }
     _least_epsilon: ClassVar[float] = 1e-4
     asks: ClassVar[frozenset[str]] = frozenset({"draw_trees"})
@@ -103,8 +110,12 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         n_rows: int | None = None,
         probability_share: float | str = "auto",
         merge_tests: bool = True,
+        class_weight: Mapping[Any, float] | None = None,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -112,8 +123,12 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         self.n_rows = n_rows
         self.probability_share = probability_share
         self.merge_tests = merge_tests
+        self.class_weight = class_weight
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         whole_trees.check_schema(schema)
@@ -154,12 +169,16 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
     <merge_tests>
     <ledger>
     <random_state>
+    <test_share>
+    <test_by>
+    <verbose>
 
     Attributes
     ----------
     <tree_>
     <schema_>
     <privacy_>
+    <evaluation_>
 
     Privacy
     -------
@@ -201,6 +220,9 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
         merge_tests: bool = True,
         ledger: LedgerStore | str | Path | None = None,
         random_state: Any = None,
+        test_share: float | None = None,
+        test_by: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -210,6 +232,9 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
         self.merge_tests = merge_tests
         self.ledger = ledger
         self.random_state = random_state
+        self.test_share = test_share
+        self.test_by = test_by
+        self.verbose = verbose
 
     def _check_parameters(self, schema: Schema) -> dict[str, Any]:
         whole_trees.check_schema(schema)

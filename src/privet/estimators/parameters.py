@@ -247,3 +247,5 @@ TREES = WholeNumber(1, MOST_TREES)
 BINS = WholeNumber(2, MOST_BINS)
 FEATURES = Optional(WholeNumber(1, MOST_FEATURES))
 CALIBRATION = Choice(("valid", "published"))
+#: What all estimators take: the part of the table that is set aside for a test score.
+TEST_SHARE = Optional(Number(0.0001, 0.9999, with_low=True, with_high=True))

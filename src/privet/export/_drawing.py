@@ -23,8 +23,8 @@ _LEGEND_WIDTH = 720
 _COLOURS = ("#9ecbe8", "#fdc27a", "#a9d8a0", "#f3b0c3", "#cdbbe6", "#f5eb95", "#8fd6cb", "#d2d2d2")
 #: Low and high means.
 _RAMP = ((245, 248, 252), (107, 174, 214))
-#: A score of zero.
-_NEUTRAL = "#eeeeee"
+#: A score of zero, and what speaks for no answer.
+NEUTRAL = "#eeeeee"
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def score_colour(scores: Sequence[float]) -> str:
     """Return the colour of the class that scores speak for: by sign if there is only one score."""
     if len(scores) > 1:
         return class_colour(list(scores).index(max(scores)))
-    return class_colour(int(scores[0] > 0)) if scores[0] else _NEUTRAL
+    return class_colour(int(scores[0] > 0)) if scores[0] else NEUTRAL
 
 
 def _of_hls(hue: float, lightness: float, saturation: float) -> str:

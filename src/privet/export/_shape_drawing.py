@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from privet.ensemble import Ensemble, Shape
+import numpy as np
+
+from privet.ensemble import Shape
 from privet.export._drawing import (
     FONT,
     GAP,
@@ -35,6 +37,8 @@ _TOP = LINE + 8  # of the plot, below the feature's name
 _BAR = 14
 _LONGEST = 16  # characters below a bar
 _ROW = 1080
+#: Deviations of the noise on either side of a curve.
+BAND = 2.0
 
 
 @dataclass(frozen=True)
@@ -61,17 +65,36 @@ class _Column:
     scores: Sequence[float]
     condition: str
     label: str = ""
+    #: The deviation of the noise, if it is known and there is one score.
+    noise: float | None = None
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """What the noise may have moved the score to."""
+        reach = BAND * (self.noise or 0.0)
+        return self.scores[0] - reach, self.scores[0] + reach
 
 
-def shapes_drawing(ensemble: Ensemble) -> Drawing:
-    """Draw the shapes of an additive ensemble."""
-    schema, shapes = ensemble.schema, ensemble.shapes()
-    drawn = [score for shape in shapes for score in (*shape.scores.flat, *shape.missing)]
+def shapes_drawing(shapes: Sequence[Shape], schema: Schema) -> Drawing:
+    """Draw shapes side by side; a band of two deviations of known noise around each, if there is.
+
+    Of several scores only the lines are drawn: bands would hide each other.
+    """
+    drawn = [end for shape in shapes for ends in _ends(shape) for end in ends]
     low, high = float(min(drawn, default=0)), float(max(drawn, default=0))
     scale = _Scale(min(low, 0.0), max(high, 0.0))
     if scale.high - scale.low < 1e-290:  # nothing to be seen, and too small to divide by
         scale = _Scale(-1.0, 1.0)
     return _in_rows([_panel(shape, schema, scale) for shape in shapes])
+
+
+def _ends(shape: Shape) -> list[tuple[float, float]]:
+    """Return what the scores of a shape reach to: with their bands, if these are drawn."""
+    rows = np.vstack([shape.scores, shape.missing])
+    reach = np.zeros_like(rows)
+    if shape.deviations is not None and rows.shape[1] == 1:
+        reach = BAND * shape.deviations
+    return list(zip((rows - reach).flat, (rows + reach).flat, strict=True))
 
 
 def _in_rows(panels: Sequence[Drawing]) -> Drawing:
@@ -105,6 +128,10 @@ def _panel(shape: Shape, schema: Schema, scale: _Scale) -> Drawing:
         parts += _area(column, schema, scale)
     for column in bars:
         parts += _bars(column, schema, scale)
+        if column.noise is not None:
+            parts += _whisker(column, scale)
+    if steps and steps[0].noise is not None:
+        parts.append(_band(steps, scale))
     zero = scale.y(0)
     parts.append(f'<path d="M{axis:.1f} {zero:.1f}H{right:.1f}" stroke="{STROKE}"/>')
     parts += _curves(steps, scale)
@@ -121,21 +148,26 @@ def _columns(shape: Shape, schema: Schema, axis: float) -> tuple[list[_Column], 
     assert test is not None
     words = branch_words(test, schema)
     rows = [*shape.scores.tolist(), shape.missing.tolist()]
+    noise: list[float | None] = [None] * len(rows)
+    if shape.deviations is not None and len(rows[0]) == 1:
+        noise = [float(deviation) for deviation in shape.deviations[:, 0]]
     feature, left, steps = schema.features[shape.feature], axis, []
     if isinstance(feature, Numeric):
         assert shape.edges is not None
         places = [_across(edge, feature, axis) for edge in shape.edges]
         ends = pairwise((axis, *places, axis + _WIDTH + _OVERHANG))
         steps = [
-            _Column(*place, scores, condition)
-            for place, scores, (condition, _) in zip(ends, rows[:-1], words[:-1], strict=True)
+            _Column(*place, scores, condition, noise=deviation)
+            for place, scores, (condition, _), deviation in zip(
+                ends, rows[:-1], words[:-1], noise[:-1], strict=True
+            )
         ]
-        left, rows, words = axis + _WIDTH + _OVERHANG, rows[-1:], words[-1:]
+        left, rows, words, noise = axis + _WIDTH + _OVERHANG, rows[-1:], words[-1:], noise[-1:]
     bars = []
-    for scores, (condition, branch) in zip(rows, words, strict=True):
+    for scores, (condition, branch), deviation in zip(rows, words, noise, strict=True):
         label = short(branch, _LONGEST)
         right = left + max(text_width(label), _BAR * len(scores)) + GAP
-        bars.append(_Column(left, right, scores, condition, label))
+        bars.append(_Column(left, right, scores, condition, label, deviation))
         left = right
     return steps, bars
 
@@ -171,6 +203,8 @@ def _bars(column: _Column, schema: Schema, scale: _Scale) -> list[str]:
 def _tooltip(column: _Column, schema: Schema) -> list[str]:
     """Open a group that says what it shows wherever the pointer is in its column."""
     text = f"{column.condition}\n{score_words(column.scores, schema)}"
+    if column.noise is not None:
+        text += f" ± {number(BAND * column.noise)} by noise"
     return [
         "<g>",
         f"<title>{tooltip(text)}</title>",
@@ -185,6 +219,25 @@ def _bar(left: float, right: float, score: float, paint: str, scale: _Scale) -> 
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
         f'height="{bottom - top:.1f}" {paint}/>'
     )
+
+
+def _band(steps: Sequence[_Column], scale: _Scale) -> str:
+    """Fill the band that noise may have moved a curve in; the pointer looks through it."""
+    path = f"M{steps[0].left:.1f} {scale.y(steps[0].band[1]):.1f}"
+    for step in steps:
+        path += f"V{scale.y(step.band[1]):.1f}H{step.right:.1f}"
+    for step in reversed(steps):
+        path += f"V{scale.y(step.band[0]):.1f}H{step.left:.1f}"
+    return f'<path d="{path}Z" fill="{INK}" fill-opacity="0.16" pointer-events="none"/>'
+
+
+def _whisker(column: _Column, scale: _Scale) -> list[str]:
+    """Draw what noise may have moved a bar to."""
+    middle = (column.left + column.right) / 2
+    low, high = (scale.y(end) for end in column.band)
+    path = f"M{middle:.1f} {low:.1f}V{high:.1f}M{middle - 3:.1f} {low:.1f}h6"
+    path += f"M{middle - 3:.1f} {high:.1f}h6"
+    return [f'<path d="{path}" stroke="{INK}" fill="none" pointer-events="none"/>']
 
 
 def _curves(steps: Sequence[_Column], scale: _Scale) -> list[str]:

@@ -11,6 +11,7 @@ from privet.export._drawing import (
     FONT,
     GAP,
     LINE,
+    NEUTRAL,
     STROKE,
     Drawing,
     class_colour,
@@ -22,29 +23,30 @@ from privet.export._drawing import (
 )
 from privet.export._merged import Answer
 from privet.export._outline import Entry
+from privet.export._words import plural
 from privet.schema import Schema
 
 _PADDING = 8
-_BOX = 2 * LINE + _PADDING
+BOX = 2 * LINE + _PADDING
 _RISE = 34  # between a box and the labels of its branches
-_LEVEL = _RISE + LINE + 4 + _BOX
+_LEVEL = _RISE + LINE + 4 + BOX
 _CONDITIONS = 64  # in a tooltip; learners make no deeper trees
 _TOOLTIP_LINE = 2000  # characters
 
 
 def tree_drawing(entries: Sequence[Entry], schema: Schema) -> Drawing:
     """Draw a tree."""
-    boxes = _layout(entries)
+    boxes = boxes_of(entries)
     parts: list[str] = []
     for entry, box, path in zip(entries, boxes, _paths(entries), strict=True):
         parts += _edges(box, [boxes[child] for child in entry.children])
         parts += _node(entry, box, path, schema)
     width = max(box.middle + max(box.width, text_width(box.branch)) / 2 for box in boxes)
-    return Drawing(parts, width, max(box.top for box in boxes) + _BOX)
+    return Drawing(parts, width, max(box.top for box in boxes) + BOX)
 
 
 @dataclass(frozen=True)
-class _Box:
+class Box:
     """Where an entry is drawn: a box with the label of its branch above it."""
 
     middle: float
@@ -54,7 +56,7 @@ class _Box:
     branch: str
 
 
-def _layout(entries: Sequence[Entry]) -> list[_Box]:
+def boxes_of(entries: Sequence[Entry]) -> list[Box]:
     """Place children side by side, as far apart as their subtrees need, and parents above them."""
     lines = [_box_lines(entry) for entry in entries]
     branches = [short(entry.branch) for entry in entries]
@@ -81,7 +83,7 @@ def _layout(entries: Sequence[Entry]) -> list[_Box]:
             middle[child], depth[child] = middle[i] + shift[child], depth[i] + 1
     top = LINE if branches[0] else 0
     return [
-        _Box(*place)
+        Box(*place)
         for place in zip(
             middle, (top + d * _LEVEL for d in depth), widths, lines, branches, strict=True
         )
@@ -91,33 +93,36 @@ def _layout(entries: Sequence[Entry]) -> list[_Box]:
 def _box_lines(entry: Entry) -> tuple[str, ...]:
     if entry.verdict is None:
         return (short(entry.feature),)
-    texts = (entry.verdict.headline, entry.verdict.probability)
+    folded = f"({plural(entry.verdict.folded, 'test')} folded)" if entry.verdict.folded else ""
+    texts = (entry.verdict.headline, entry.verdict.probability or folded)
     return tuple(short(text) for text in texts if text)
 
 
-def _edges(parent: _Box, children: Sequence[_Box]) -> list[str]:
+def _edges(parent: Box, children: Sequence[Box]) -> list[str]:
     """Draw a line down from the parent, one across, and one down to the label of each child."""
     if not children:
         return []
-    start, bar = parent.top + _BOX, parent.top + _BOX + _RISE / 2
-    end = parent.top + _BOX + _RISE - 2
+    start, bar = parent.top + BOX, parent.top + BOX + _RISE / 2
+    end = parent.top + BOX + _RISE - 2
     path = f"M{parent.middle:.1f} {start:.1f}V{bar:.1f}M{children[0].middle:.1f} {bar:.1f}"
     path += f"H{children[-1].middle:.1f}"
     path += "".join(f"M{child.middle:.1f} {bar:.1f}V{end:.1f}" for child in children)
     return [f'<path d="{path}" fill="none" stroke="{STROKE}"/>']
 
 
-def _node(entry: Entry, box: _Box, path: str, schema: Schema) -> list[str]:
+def _node(entry: Entry, box: Box, path: str, schema: Schema) -> list[str]:
     """Draw a box with its text, the label above it, and a tooltip for both."""
     verdict = entry.verdict
-    fill = "#ffffff" if verdict is None else _colour(verdict.answer, schema)
-    corner = 2 if verdict is None else _BOX // 4
-    first = box.top + _BOX / 2 + FONT * 0.35 - LINE / 2 * (len(box.lines) - 1)
+    fill = "#ffffff" if verdict is None else colour_of(verdict.answer, schema)
+    corner = 2 if verdict is None else BOX // 4
+    uncertain = verdict is not None and (verdict.within_noise or verdict.folded)
+    dashes = ' stroke-dasharray="4 3"' if uncertain else ""
+    first = box.top + BOX / 2 + FONT * 0.35 - LINE / 2 * (len(box.lines) - 1)
     parts = [
         "<g>",
         f"<title>{tooltip(path + _tooltip(entry))}</title>",
         f'<rect x="{box.middle - box.width / 2:.1f}" y="{box.top:.1f}" width="{box.width:.1f}" '
-        f'height="{_BOX}" rx="{corner}" fill="{fill}" stroke="{STROKE}"/>',
+        f'height="{BOX}" rx="{corner}" fill="{fill}" stroke="{STROKE}"{dashes}/>',
     ]
     if box.branch:
         place = f'x="{box.middle:.1f}" y="{box.top - 6:.1f}"'
@@ -154,7 +159,10 @@ def _tooltip(entry: Entry) -> str:
     return "\n".join(short(line, _TOOLTIP_LINE) for line in lines if line)
 
 
-def _colour(answer: Answer, schema: Schema) -> str:
+def colour_of(answer: Answer | None, schema: Schema) -> str:
+    """Return the colour of what a leaf says."""
+    if answer is None:
+        return NEUTRAL
     if isinstance(answer, tuple):
         return score_colour(answer)
     if schema.bounds is None:

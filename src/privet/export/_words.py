@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Sequence
+from decimal import ROUND_FLOOR, Context, Decimal
 from itertools import pairwise
 
-from privet.schema import Feature, Integer, Schema, Value
+from privet.schema import Date, Feature, Integer, Numeric, Schema, Value
 from privet.tree import Cut, Grouping, Test
 from privet.visible import visible
 
@@ -73,14 +76,18 @@ def branch_words(test: Test, schema: Schema) -> list[tuple[str, str]]:
 
 
 def _interval_words(test: Cut, feature: Feature) -> list[tuple[str, str]]:
-    name, edges = visible(test.feature), _edge_texts(test.edges, feature)
+    assert isinstance(feature, Numeric)
+    name, edges = visible(test.feature), edge_texts(test.edges, feature)
     if not edges:
         return [(f"{name} not missing", "not missing"), (f"{name} missing", "missing")]
-    words = [
-        (f"{name} < {edges[0]}", f"< {edges[0]}"),
-        *((f"{low} <= {name} < {high}", f"{low} to {high}") for low, high in pairwise(edges)),
-        (f"{name} >= {edges[-1]}", f"≥ {edges[-1]}"),
-    ]
+    if isinstance(feature, Integer) and not isinstance(feature, Date):
+        words = _whole_words(name, [int(edge) for edge in test.edges])
+    else:
+        words = [
+            (f"{name} < {edges[0]}", f"< {edges[0]}"),
+            *((f"{low} <= {name} < {high}", f"{low} to {high}") for low, high in pairwise(edges)),
+            (f"{name} >= {edges[-1]}", f"≥ {edges[-1]}"),
+        ]
     if test.missing == len(words):
         return [*words, (f"{name} missing", "missing")]
     condition, branch = words[test.missing]
@@ -88,12 +95,74 @@ def _interval_words(test: Cut, feature: Feature) -> list[tuple[str, str]]:
     return words
 
 
-def _edge_texts(edges: Sequence[float], feature: Feature) -> list[str]:
-    """Return the edges with few digits, but enough to tell them apart; days as dates."""
+def _whole_words(name: str, edges: Sequence[int]) -> list[tuple[str, str]]:
+    """Return conditions on whole numbers, by the numbers themselves and not by what is between.
+
+    Examples
+    --------
+    >>> [condition for condition, _ in _whole_words("stays", [2, 3, 8])]
+    ['stays <= 1', 'stays = 2', '3 <= stays <= 7', 'stays >= 8']
+    """
+    return [
+        (f"{name} <= {edges[0] - 1}", f"≤ {edges[0] - 1}"),
+        *(
+            (f"{name} = {low}", f"{low}")
+            if high == low + 1
+            else (f"{low} <= {name} <= {high - 1}", f"{low} to {high - 1}")
+            for low, high in pairwise(edges)
+        ),
+        (f"{name} >= {edges[-1]}", f"≥ {edges[-1]}"),
+    ]
+
+
+def edge_texts(edges: Sequence[float], feature: Numeric) -> list[str]:
+    """Return edges in few digits that say the same of every point of the feature's public grid.
+
+    Learners see a number as its place on the grid, so what is shown for an edge is the shortest
+    decimal above the point of the grid (and the edge) before it, and not above the edge itself.
+    Predictions, and the exports that predict, compare with all digits. Days are dates.
+
+    Examples
+    --------
+    >>> edge_texts([19.990000000000002, 100 / 3], Numeric(0, 100))
+    ['19.99', '33.333']
+    """
     if isinstance(feature, Integer):
         return [str(feature.written(edge)) for edge in edges]
-    texts = [number(edge) for edge in edges]
-    return texts if len(set(texts)) == len(texts) else [repr(float(edge)) for edge in edges]
+    grid, texts, before = feature.grid, [], -math.inf
+    for edge in edges:
+        place = bisect_left(grid, edge)
+        below = max(before, float(grid[place - 1]) if place else feature.low)
+        texts.append(_shortest(below, edge))
+        before = edge
+    return texts
+
+
+def _shortest(below: float, most: float) -> str:
+    """Return the decimal with the fewest digits that is above one number and at most another."""
+    least, exact = Decimal(below), Decimal(most)
+    for digits in range(1, 18):
+        found = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(exact)
+        # What is written is read as a double, which may be nearest to a point that is too low.
+        if found > least and below < float(found) <= most:
+            return _plain(found)
+    return repr(most)
+
+
+def _plain(value: Decimal) -> str:
+    """Return a decimal without an exponent, unless it would be long.
+
+    Examples
+    --------
+    >>> _plain(Decimal("1.99E+3")), _plain(Decimal("0.50")), _plain(Decimal("1E+30"))
+    ('1990', '0.5', '1e+30')
+    """
+    if not value:
+        return "0"
+    if -5 <= value.adjusted() < 15:
+        text = f"{value:f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{value.normalize():e}"
 
 
 def _set_words(test: Grouping, schema: Schema) -> list[tuple[str, str]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from privet.ensemble import Ensemble
-from privet.export._outline import Entry, outlines, start_words, summary
+from privet.export._outline import Entry, Noise, outlines, start_words, summary
 from privet.tree import Tree
 from privet.visible import visible
 
 
-def to_dot(model: Tree | Ensemble) -> str:
+def to_dot(model: Tree | Ensemble, *, noise: Noise | None = None, fold: bool = True) -> str:
     """Return the model as a Graphviz graph, for ``dot -Tpdf`` and the like.
 
     Leaves that say the same are drawn as one, as in :func:`~privet.export.to_text`. An ensemble
@@ -19,6 +19,8 @@ def to_dot(model: Tree | Ensemble) -> str:
     Parameters
     ----------
     model : Tree or Ensemble
+    noise, fold
+        As for :func:`~privet.export.to_text`.
 
     Examples
     --------
@@ -42,7 +44,7 @@ def to_dot(model: Tree | Ensemble) -> str:
     if isinstance(model, Ensemble):
         title += [summary(model), start_words(model)]
     lines = [f"  graph [label={_quoted(*title)}, labelloc=t]", "  node [shape=box]"]
-    for cluster, entries in enumerate(outlines(model), start=1):
+    for cluster, entries in enumerate(outlines(model, noise, fold=fold), start=1):
         if isinstance(model, Tree):
             lines += _statements(entries, "  n")
         else:
@@ -59,8 +61,9 @@ def _statements(entries: Sequence[Entry], name: str) -> Iterator[str]:
         if verdict is None:
             label, style = _quoted(entry.feature, entry.counts), ""
         else:
-            details = [verdict.probability, verdict.counts]
-            label, style = _quoted(verdict.label, *details), ', style="rounded"'
+            uncertain = verdict.within_noise or verdict.folded
+            label = _quoted(verdict.label, *verdict.details)
+            style = ', style="rounded,dashed"' if uncertain else ', style="rounded"'
         yield f"{name}{position} [label={label}{style}]"
     for position, entry in enumerate(entries):
         for child in entry.children:

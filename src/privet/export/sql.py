@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from privet.ensemble import Ensemble
 from privet.errors import SchemaError
@@ -15,11 +16,17 @@ from privet.tree import Cut, Test, Tree
 #: DuckDB refuses expressions that are nested 1,000 deep. Every test on a path is one level, and so
 #: is every tree of a sum; the rest is room for casts.
 _MOST_NESTED = 900
+#: Powers of e are taken of numbers that are no farther from zero.
+_FARTHEST = 700
 _INFINITY = "CAST('Infinity' AS DOUBLE PRECISION)"
 
 
-def to_sql(model: Tree | Ensemble, *, prefix: str | None = None) -> str:
+def to_sql(
+    model: Tree | Ensemble, *, prefix: str | None = None, probability_of: Value | None = None
+) -> str:
     """Return an SQL expression for a row's most probable class, or its number.
+
+    Or, if it is asked for, for the probability of a class.
 
     It is standard SQL and gives what the model gives in DuckDB and PostgreSQL: numbers are compared
     as double precision, whatever the column's type, and dates as dates; NULL, NaN and unknown
@@ -31,6 +38,9 @@ def to_sql(model: Tree | Ensemble, *, prefix: str | None = None) -> str:
     model : Tree or Ensemble
     prefix : str, optional
         The table or alias that the columns belong to.
+    probability_of : str, int, float or bool, optional
+        A class of the schema: the expression is its probability, a double. That of a tree is
+        exactly the model's; of an ensemble it differs by rounding, and by the 700th power of e.
 
     Returns
     -------
@@ -42,7 +52,7 @@ def to_sql(model: Tree | Ensemble, *, prefix: str | None = None) -> str:
     Raises
     ------
     SchemaError
-        If a name or value holds a character that SQL cannot write.
+        If a name or value holds a character that SQL cannot write, or there is no such class.
     ExportError
         If expressions would be nested more deeply than databases read: if the number of trees and
         the tests on the longest path are more than 900 together.
@@ -57,7 +67,8 @@ def to_sql(model: Tree | Ensemble, *, prefix: str | None = None) -> str:
     in ways of their own.
 
     An ensemble is a sum as long as it has trees; for more than two classes each class has its own
-    sum, which is written twice. DuckDB takes seconds for a sum of 400 trees.
+    sum, which is written twice (for a probability, that of its class once for every other).
+    DuckDB takes seconds for a sum of 400 trees.
 
     Examples
     --------
@@ -89,6 +100,8 @@ def to_sql(model: Tree | Ensemble, *, prefix: str | None = None) -> str:
       ELSE 'no'
     END
     """
+    if probability_of is not None:
+        return "\n".join(_probability(model, prefix, probability_of))
     copies = 2 * len(model.start) if isinstance(model, Ensemble) else 1
     trees, schema = trees_of(model, copies), model.schema
     check_depth(model.depth + len(trees), _MOST_NESTED, "SQL")
@@ -101,6 +114,42 @@ def to_sql(model: Tree | Ensemble, *, prefix: str | None = None) -> str:
     return "\n".join(
         _around("CAST(", lines, " AS DOUBLE PRECISION)") if _is_double(schema) else lines
     )
+
+
+def _probability(model: Tree | Ensemble, prefix: str | None, wanted: Value) -> list[str]:
+    """Return the lines of an expression for the probability of a class."""
+    classes = model.schema.classes or ()
+    if str(wanted) not in map(str, classes):
+        raise SchemaError("probability_of must be one of the schema's classes")
+    place = [str(value) for value in classes].index(str(wanted))
+    table = "" if prefix is None else _identifier(prefix) + "."
+    if isinstance(model, Tree):
+        trees_of(model)
+        check_depth(model.depth + 1, _MOST_NESTED, "SQL")
+        nodes = (replace(node, value=node.value[place : place + 1]) for node in model.nodes)
+        shares = Tree(model.schema, tuple(nodes), scores=1)
+        return _around("CAST(", _case(shares, table, _only_score), " AS DOUBLE PRECISION)")
+    trees = trees_of(model, 2 * len(model.start))
+    check_depth(model.depth + len(trees) + 4, _MOST_NESTED, "SQL")
+    sums = [_sum(model, k, table) for k in range(len(model.start))]
+    if len(sums) == 1:
+        return ["1 / (1 +", *_power(["- (", *_indented(sums[0], ")")] if place else sums[0]), ")"]
+    lines = ["1 / (1"]
+    for k, total in enumerate(sums):
+        if k != place:
+            less = _indented(sums[place], ")")
+            lines += ["+", *_power(["(", *_indented(total, ")"), "- (", *less])]
+    return [*lines, ")"]
+
+
+def _power(exponent: Sequence[str]) -> list[str]:
+    """Return the lines of a power of e that neither overflows nor vanishes: both end a query."""
+    return ["  EXP(LEAST(GREATEST(", *_indented(exponent), f"  , {-_FARTHEST}), {_FARTHEST}))"]
+
+
+def _only_score(answer: Answer) -> str:
+    assert isinstance(answer, tuple)
+    return _double(answer[0])
 
 
 def _case(tree: Tree, table: str, write: Callable[[Answer], str]) -> list[str]:

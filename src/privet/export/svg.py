@@ -15,7 +15,7 @@ from privet.export._drawing import (
     short,
     stacked,
 )
-from privet.export._outline import outlines, start_words, summary
+from privet.export._outline import Noise, outlines, start_words, summary
 from privet.export._shape_drawing import shapes_drawing
 from privet.export._tree_drawing import tree_drawing
 from privet.export._words import number, word
@@ -24,7 +24,7 @@ from privet.tree import Tree
 from privet.visible import visible
 
 
-def to_svg(model: Tree | Ensemble) -> str:
+def to_svg(model: Tree | Ensemble, *, noise: Noise | None = None, fold: bool = True) -> str:
     """Return the model as a self-contained SVG picture.
 
     Leaves that say the same are drawn as one, as in :func:`~privet.export.to_text`. Tooltips hold
@@ -33,11 +33,15 @@ def to_svg(model: Tree | Ensemble) -> str:
 
     The trees of an ensemble stand one below the other; leaves have the colour of the class that
     their score speaks for. An additive ensemble is drawn as the shapes of its features, all on one
-    scale: steps over a number, bars for categories.
+    scale: steps over a number, bars for categories; with a band of two deviations of the noise, if
+    that is known (not of a model that was read from a file, which does not hold it).
 
     Parameters
     ----------
     model : Tree or Ensemble
+    noise, fold
+        As for :func:`~privet.export.to_text`; what is no more than noise, or folded, has a dashed
+        line around it.
 
     Examples
     --------
@@ -51,22 +55,24 @@ def to_svg(model: Tree | Ensemble) -> str:
     """
     schema, target = model.schema, visible(model.schema.target)
     if isinstance(model, Tree):
-        (entries,) = outlines(model)
+        (entries,) = outlines(model, noise, fold=fold)
         body = tree_drawing(entries, schema)
-        head = legend(target, _answer_swatches(schema), (), body.width)
+        head = legend(target, answer_swatches(schema), (), body.width)
         return framed(f"Decision tree for {target}", head, body)
     if model.additive:
-        body = shapes_drawing(model)
+        body = shapes_drawing(model.shapes(), schema)
     else:
         # A tree's title stands where a branch has its label.
-        titled = ((replace(root, branch=root.condition), *rest) for root, *rest in outlines(model))
+        drawn = outlines(model, noise, fold=fold)
+        titled = ((replace(root, branch=root.condition), *rest) for root, *rest in drawn)
         body = stacked([tree_drawing(entries, schema) for entries in titled], 2 * GAP)
     notes = (summary(model), start_words(model))
-    head = legend(target, _score_swatches(model), notes, body.width)
+    head = legend(target, score_swatches(schema, curves=model.additive), notes, body.width)
     return framed(f"{target}: {summary(model)}", head, body)
 
 
-def _answer_swatches(schema: Schema) -> list[tuple[str, str]]:
+def answer_swatches(schema: Schema) -> list[tuple[str, str]]:
+    """Return colours with the answers that they stand for."""
     if schema.classes is not None:
         labels = (short(word(value)) for value in schema.classes)
         return [(class_colour(place), label) for place, label in enumerate(labels)]
@@ -76,12 +82,13 @@ def _answer_swatches(schema: Schema) -> list[tuple[str, str]]:
     return [(mean_colour(share), number(low + (high - low) * share)) for share in shares]
 
 
-def _score_swatches(model: Ensemble) -> list[tuple[str, str]]:
-    classes = model.schema.classes
+def score_swatches(schema: Schema, *, curves: bool) -> list[tuple[str, str]]:
+    """Return colours with what scores of that colour speak for; curves are darker than boxes."""
+    classes = schema.classes
     if classes is None:
         return [(class_colour(0), "lower"), (class_colour(1), "higher")]
     labels = [short(word(value)) for value in classes]
     if len(classes) == 2:
         labels = [f"{labels[0]}: below 0", f"{labels[1]}: above 0"]
-    colour = line_colour if model.additive and len(classes) > 2 else class_colour
+    colour = line_colour if curves and len(classes) > 2 else class_colour
     return [(colour(place), label) for place, label in enumerate(labels)]

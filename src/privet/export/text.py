@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 
 from privet.ensemble import Ensemble
-from privet.export._outline import Entry, outlines, start_words, summary
+from privet.export._outline import Entry, Noise, outlines, start_words, summary
 from privet.export._words import plural
 from privet.tree import Tree
 from privet.visible import visible
@@ -17,12 +17,19 @@ _LEVELS = 64
 
 
 def to_text(
-    model: Tree | Ensemble, *, max_depth: int | None = None, max_lines: int | None = None
+    model: Tree | Ensemble,
+    *,
+    max_depth: int | None = None,
+    max_lines: int | None = None,
+    noise: Noise | None = None,
+    fold: bool = True,
 ) -> str:
     """Return the model as indented lines.
 
     Neighbouring leaves with the same answer share a line; their released counts are added up.
-    Edges are rounded to four digits where that keeps them apart.
+    Edges have as few digits as say the same of every point of the feature's public grid; those of
+    whole numbers are whole (``stays <= 1``), and those of dates are days. A branch that nothing but
+    missing or unknown values go to is one line.
 
     A branch that is more than 64 tests deep goes on below its tree, under a number, so that the
     text grows with the model and not with the square of its depth.
@@ -39,6 +46,11 @@ def to_text(
         lines are left out.
     max_lines : int, optional
         Return at most this many lines; if there are more, the last one says how many are left out.
+    noise : mapping, optional
+        What released numbers may be off by (:attr:`privet.model.Model.noise`): a leaf whose counts
+        are no more than that says so.
+    fold : bool, default=True
+        False writes out branches for missing or unknown values, too.
 
     Examples
     --------
@@ -89,7 +101,7 @@ def to_text(
     if isinstance(model, Ensemble):
         lines.append(f"{visible(model.schema.target)}: {summary(model)}")
         lines.append(start_words(model))
-    for entries in outlines(model):
+    for entries in outlines(model, noise, fold=fold):
         after_title = ":" if isinstance(model, Ensemble) else ""
         lines += _lines(entries, max_depth, after_title, numbers)
     if max_lines is not None and len(lines) > max_lines:

@@ -6,6 +6,7 @@ only sums over parties runs on it unchanged.
 """
 
 from privet.federation.cells import FederatedCells
+from privet.federation.dealer import Dealer
 from privet.federation.links import Link, LocalLink, ProcessLink
 from privet.federation.party import Lost, Party, Refused
 from privet.federation.protocols import PROTOCOLS
@@ -13,6 +14,7 @@ from privet.federation.table import FederatedTable
 
 __all__ = [
     "PROTOCOLS",
+    "Dealer",
     "FederatedCells",
     "FederatedTable",
     "Link",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -23,9 +23,14 @@ def is_place(answer: Any) -> bool:
     return type(answer) is int
 
 
+def is_series(answer: Any) -> bool:
+    """Tell whether an answer is the number of a series."""
+    return type(answer) is int and 0 < answer < 2**30
+
+
 def is_key(answer: Any) -> bool:
-    """Tell whether an answer is a public key."""
-    return isinstance(answer, bytes) and len(answer) == 32
+    """Tell whether an answer is a public key, perhaps followed by a signature of it."""
+    return isinstance(answer, bytes) and 32 <= len(answer) <= 512
 
 
 def is_sealed(answer: Any) -> bool:
@@ -71,5 +76,57 @@ def words_of(size: int) -> Callable[[Any], bool]:
 
     def check(answer: Any) -> bool:
         return _is_array(answer, (size,), np.uint64)
+
+    return check
+
+
+def tagged_words_of(size: int) -> Callable[[Any], bool]:
+    """Return a check for words of 64 bits with a tag."""
+    are_words = words_of(size)
+
+    def check(answer: Any) -> bool:
+        words, tag = answer
+        return type(answer) is tuple and are_words(words) and type(tag) is bytes and len(tag) == 16
+
+    return check
+
+
+def is_shown(count: int) -> Callable[[Any], bool]:
+    """Return a check for a number and the digests of some deals."""
+
+    def check(answer: Any) -> bool:
+        number, shown = answer
+        return (
+            type(number) is int
+            and type(shown) is list
+            and len(shown) == count
+            and all(type(each) is bytes for each in shown)
+        )
+
+    return check
+
+
+def is_dealt_to(members: Sequence[str]) -> Callable[[Any], bool]:
+    """Return a check for something that everybody is dealt; each looks at its own."""
+    return lambda answer: type(answer) is dict and set(answer) == set(members)
+
+
+def passes(check: Callable[[Any], bool], answer: Any) -> bool:
+    """Tell whether an answer passes its check; one that makes the check fail does not."""
+    try:
+        return check(answer)
+    except Exception:
+        return False
+
+
+def each_of(checks: Sequence[Callable[[Any], bool]]) -> Callable[[Any], bool]:
+    """Return a check for a list of answers, one for each check."""
+
+    def check(answer: Any) -> bool:
+        return (
+            type(answer) is list
+            and len(answer) == len(checks)
+            and all(passes(each, held) for each, held in zip(checks, answer, strict=True))
+        )
 
     return check

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -12,9 +13,9 @@ from numpy.typing import NDArray
 
 from privet.criteria import Criterion
 from privet.errors import BudgetError, BudgetExceeded, FederationError
-from privet.federation.answers import anew, is_place
+from privet.federation.answers import anew
 from privet.federation.protocols import AggregationProtocol, SplitChoice
-from privet.privacy import LedgerCells, Place, Question, Released, exact
+from privet.privacy import DiscreteLaplace, LedgerCells, Place, Question, Released, exact
 from privet.privacy.budget import Amount
 from privet.schema import Schema
 from privet.tables import Candidates, Cells, Multiway, Split, View, list_candidates
@@ -37,14 +38,15 @@ class FederatedCells(Cells):
         ledger_cells: LedgerCells,
         place: Place,
         view: View,
-        places: dict[str, int],
+        number: int,
     ) -> None:
         self._table = table
         self._ledger_cells = ledger_cells
         self._place = place
         self._view = view
-        self._places = places
-        finalize(self, table._connections.forget, places)
+        #: What the parties call them.
+        self._number = number
+        finalize(self, table._connections.forget, number)
 
     def __len__(self) -> int:
         return len(self._ledger_cells)
@@ -87,14 +89,14 @@ class FederatedCells(Cells):
     def _derive(
         self, question: str, ledger_cells: LedgerCells, place: Place, *given: Any
     ) -> FederatedCells:
-        answers = self._ask(question, *given, check=is_place)
-        return FederatedCells(self._table, ledger_cells, place, self.view, dict(answers))
+        number = self._table._connections.name(question, *given, target=self._number)
+        return FederatedCells(self._table, ledger_cells, place, self.view, number)
 
     # Private: the table's protocol says how.
 
     def noisy_counts(self, amount: Amounts) -> Released:
         """Return how many records each cell has, with noise."""
-        return self._protocol.noisy_counts(self, amount)
+        return self._kept(self._protocol.noisy_counts(self, amount), amount)
 
     def noisy_class_counts(self, amount: Amounts) -> Released:
         """Return how many records of each class each cell has, with noise.
@@ -108,7 +110,16 @@ class FederatedCells(Cells):
             raise FederationError("a federation learns classes, not numbers")
         if not len(self):
             return Released(np.zeros((0, len(self.schema.classes)), dtype=np.int64))
-        return self._protocol.noisy_class_counts(self, amount)
+        return self._kept(self._protocol.noisy_class_counts(self, amount), amount)
+
+    def _kept(self, released: Released, amount: Amounts) -> Released:
+        """Let the coordinator's books remember released numbers, if they are of all records."""
+        noises = math.sqrt(self._protocol.noises(len(self._table.parties)))
+        alone = [DiscreteLaplace(1, each).deviation for each in self._amounts(amount)]
+        self._table.ledger.keep_count(
+            self._ledger_cells, released, [noises * deviation for deviation in alone]
+        )
+        return released
 
     def choose_labels(self, amount: Amount) -> list[int]:
         """Return for every cell a class that is frequent there."""
@@ -182,7 +193,7 @@ class FederatedCells(Cells):
             ) from error
 
     def _ask(self, question: str, *given: Any, **options: Any) -> list[tuple[str, Any]]:
-        return self._table._connections.ask_all(question, *given, places=self._places, **options)
+        return self._table._connections.ask_all(question, *given, target=self._number, **options)
 
     def _refuse(self, question: str) -> NoReturn:
         raise FederationError(

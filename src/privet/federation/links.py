@@ -12,7 +12,7 @@ import multiprocessing
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from numbers import Real
 from pickle import PicklingError
@@ -21,7 +21,9 @@ from threading import Thread
 from typing import Any, Protocol
 
 from privet.errors import FederationError, PrivetError
-from privet.federation.party import Lost, Party, Refused
+from privet.federation.answers import is_series, passes
+from privet.federation.dealer import Dealer
+from privet.federation.party import MOST_BEFORE, SERIES, Lost, Party, Refused
 from privet.federation.wire import MOST_BYTES, Reply, Request, WireError, decode_as, encode
 
 #: The longest time to wait, in seconds: about a year, which all clocks can count.
@@ -48,13 +50,13 @@ class Link(Protocol):
 
 
 class LocalLink:
-    """A party in this process.
+    """A party, or a dealer, in this process.
 
     Nothing is made into bytes here: that would lengthen a fit by a third. The party checks what it
     is given in the same way, by the same list of types (:meth:`Party.answer`).
     """
 
-    def __init__(self, party: Party) -> None:
+    def __init__(self, party: Party | Dealer) -> None:
         self.name = party.name
         self.party = party
         self._waiting: dict[int, tuple[int, str, tuple[Any, ...], dict[str, Any]]] = {}
@@ -63,9 +65,6 @@ class LocalLink:
     def send(self, target: int, question: str, *given: Any, **options: Any) -> int:
         """See :class:`Link`."""
         self._sent += 1
-        if question == "forget":  # whose answer nobody waits for
-            self.party.answer(target, question)
-            return self._sent
         self._waiting[self._sent] = (target, question, given, options)
         return self._sent
 
@@ -99,7 +98,8 @@ class ProcessLink:
     name : str
         The party's name.
     make : function
-        Makes the :class:`Party`; it must be importable, and is called in the new process.
+        Makes the :class:`Party`, or the :class:`Dealer`; it must be importable, and is called in
+        the new process.
     given : tuple
         What it is called with.
     patience : float, default=600.0
@@ -110,7 +110,7 @@ class ProcessLink:
     def __init__(
         self,
         name: str,
-        make: Callable[..., Party],
+        make: Callable[..., Party | Dealer],
         given: tuple[Any, ...] = (),
         *,
         patience: float = 600.0,
@@ -165,8 +165,7 @@ class ProcessLink:
             raise Lost(f"party {self.name!r} is lost")
         self._outbox.put(encode(Request(self._sent + 1, target, question, given, options)))
         self._sent += 1
-        if question != "forget":  # whose answer nobody waits for
-            self._asked[self._sent] = time.monotonic()
+        self._asked[self._sent] = time.monotonic()
         return self._sent
 
     def receive(self, number: int) -> Any:
@@ -213,7 +212,9 @@ class ProcessLink:
         self._pipe.close()
 
 
-def serve(pipe: Any, name: str, make: Callable[..., Party], given: tuple[Any, ...]) -> None:
+def serve(
+    pipe: Any, name: str, make: Callable[..., Party | Dealer], given: tuple[Any, ...]
+) -> None:
     """Answer questions until the pipe ends, or the asker does; then settle the books.
 
     What is no question ends the connection.
@@ -231,7 +232,7 @@ def serve(pipe: Any, name: str, make: Callable[..., Party], given: tuple[Any, ..
             party.close()
 
 
-def _reply(party: Party | None, fault: str, asked: Request) -> bytes:
+def _reply(party: Party | Dealer | None, fault: str, asked: Request) -> bytes:
     """Return a party's answer to a question, as it is sent."""
     number = asked.number
     try:
@@ -248,8 +249,8 @@ def _reply(party: Party | None, fault: str, asked: Request) -> bytes:
 
 
 def _make(
-    name: str, make: Callable[..., Party], given: tuple[Any, ...]
-) -> tuple[Party | None, str]:
+    name: str, make: Callable[..., Party | Dealer], given: tuple[Any, ...]
+) -> tuple[Party | Dealer | None, str]:
     """Return a party, or why there is none."""
     try:
         party: object = make(*given)
@@ -257,7 +258,7 @@ def _make(
         return None, str(error)
     except Exception:  # what went wrong may be about the rows
         return None, "it could not be made; call its make by itself to see why"
-    if not isinstance(party, Party):
+    if not isinstance(party, Party | Dealer):
         return None, "its make returns no Party"
     if party.name != name:
         party.close()
@@ -266,43 +267,66 @@ def _make(
 
 
 class Connections:
-    """A coordinator's links to the parties that are still there."""
+    """A coordinator's links to the parties that are still there.
+
+    Questions that only name cells wait here, and travel with the next one that has an answer.
+    """
 
     def __init__(self, links: Sequence[Link], least: int) -> None:
         self.links = list(links)
         self.least = least
         #: The parties that were lost.
         self.lost: list[str] = []
+        #: How many times all parties were asked.
+        self.rounds = 0
         self.closed = False
-        self._stale: list[dict[str, int]] = []
+        self._waiting: list[tuple[Any, ...]] = []
+        self._stale: list[int | Mapping[str, int]] = []
+        self._number = 0
+
+    def begin(self) -> None:
+        """Agree on numbers for cells that no party has seen before."""
+        series = [number for _, number in self.ask_all("series", check=is_series)]
+        self._number = max(series) * SERIES
+
+    def name(self, question: str, *given: Any, target: int = 0) -> int:
+        """Return the number of new cells, of which parties hear with the next question."""
+        self._check_open()
+        if len(self._waiting) >= MOST_BEFORE // 2:
+            self.ask_all("left")
+        self._number += 1
+        self._waiting.append((self._number, target, question, *given))
+        return self._number
 
     def ask_all(
         self,
         question: str,
         *given: Any,
-        places: dict[str, int] | None = None,
+        target: int | Mapping[str, int] = 0,
         each: dict[str, Any] | None = None,
         check: Callable[[Any], bool] | None = None,
         **options: Any,
     ) -> list[tuple[str, Any]]:
         """Ask all parties at once; return names and answers of those that are left.
 
-        ``each`` has, by name, what a party gets with the question besides what all get.
+        ``target`` is what is asked about, with one number for all parties or one for each; ``each``
+        has, by name, what a party gets with the question besides what all get.
         A party that is lost, or whose answer fails its check, is asked nothing any more. One that
         refuses stops the run: its owner decides, and the others' books show what they spent.
         """
-        if self.closed:
-            raise FederationError("this federation is closed; make a new one of new parties")
-        self._clear()
+        self._check_open()
+        before = self._before()
+        self.rounds += 1
         asked, lost = [], []
         for link in self.links:
-            target = 0 if places is None else places.get(link.name)
-            if target is None:
+            place = _of(target, link.name)
+            if place is None:
                 lost.append(link)
                 continue
             try:
                 mine = given if each is None else (*given, each[link.name])
-                asked.append((link, link.send(target, question, *mine, **options)))
+                free = {"before": before[link.name]} if link.name in before else {}
+                asked.append((link, link.send(place, question, *mine, **options, **free)))
             except Lost:
                 lost.append(link)
         found = []
@@ -316,7 +340,7 @@ class Connections:
             except FederationError as error:
                 refused = refused or error
                 continue
-            if check is None or _passes(check, answer):
+            if check is None or passes(check, answer):
                 found.append((link.name, answer))
             else:
                 lost.append(link)
@@ -334,20 +358,32 @@ class Connections:
             )
         return found
 
-    def forget(self, places: dict[str, int]) -> None:
-        """Note that some cells are not needed any more; parties hear of it with the next question.
+    def _check_open(self) -> None:
+        if self.closed:
+            raise FederationError("this federation is closed; make a new one of new parties")
+
+    def forget(self, target: int | Mapping[str, int]) -> None:
+        """Note what is not needed any more; parties hear of it with the next question.
 
         Called when cells are collected, perhaps while answers are awaited: nothing is sent here.
         """
-        self._stale.append(places)
+        self._stale.append(target)
 
-    def _clear(self) -> None:
-        while self._stale:
-            places = self._stale.pop()
-            for link in self.links:
-                if link.name in places:
-                    with suppress(Lost):  # it will be noticed by the next question
-                        link.send(places[link.name], "forget")
+    def _before(self) -> dict[str, tuple[tuple[Any, ...], ...]]:
+        """Return what travels with a question: new cells, then what is not needed any more."""
+        waiting, self._waiting = self._waiting, []
+        found = {link.name: list(waiting) for link in self.links}
+        for _ in range(min(len(self._stale), MOST_BEFORE // 2)):
+            target = self._stale.pop()
+            for name, mine in found.items():
+                number = _of(target, name)
+                if number is not None:
+                    mine.append((0, number, "forget"))
+        return {name: tuple(mine) for name, mine in found.items() if mine}
+
+
+def _of(target: int | Mapping[str, int], name: str) -> int | None:
+    return target.get(name) if isinstance(target, Mapping) else target
 
 
 def links_to(parties: Any) -> list[Link]:
@@ -367,9 +403,14 @@ def links_to(parties: Any) -> list[Link]:
     return links
 
 
-def _passes(check: Callable[[Any], bool], answer: Any) -> bool:
-    """Tell whether an answer passes its check; one that makes the check fail does not."""
-    try:
-        return check(answer)
-    except Exception:
-        return False
+def dealer_link(dealer: Any, parties: Sequence[str]) -> Link:
+    """Return a link to a dealer."""
+    link = LocalLink(dealer) if isinstance(dealer, Dealer) else dealer
+    if isinstance(dealer, Party | str) or getattr(link, "name", None) in parties:
+        raise FederationError(
+            "a party cannot deal: with what it deals it would see the sums that it helps to "
+            "compare. Give a Dealer of another organisation, or a link to one"
+        )
+    if not all(hasattr(link, method) for method in ("name", "send", "receive", "close")):
+        raise FederationError("dealer must be a Dealer, or a link to one")
+    return link

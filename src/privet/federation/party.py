@@ -7,7 +7,7 @@ the asker says.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,9 +16,17 @@ from typing import Any, Self
 from weakref import finalize
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privet.errors import FederationError, PrivetError
-from privet.federation.mpc import SHARES, MaskKeys, SecretChoice, fingerprint
+from privet.federation.mpc import (
+    SHARES,
+    CheatingDealer,
+    MaskKeys,
+    SecretChoice,
+    fingerprint,
+    least_deals,
+)
 from privet.federation.wire import (
     CLASSES,
     DTYPES,
@@ -27,23 +35,37 @@ from privet.federation.wire import (
     WireError,
     rebuild,
 )
-from privet.privacy import Budget, Ledger, LedgerStore, Reservation
+from privet.privacy import Budget, Ledger, LedgerStore, Recalled, Reservation
 from privet.schema import Schema
-from privet.tables import NO_NOISE, Binary, PrivateCells, PrivateTable, View
+from privet.tables import NO_NOISE, Binary, PrivateCells, PrivateTable, View, list_candidates
 
 #: Questions that cost nothing: they say which cells are meant, or what is public.
 FREE = frozenset(
     {"root", "parts", "take", "split", "forget", "public_key", "join", "seal", "unseal", "describe",
-     "left", "step"}
+     "series", "left", "step"}
 )  # fmt: skip
+#: Free questions that travel with another one, since nobody waits for an answer.
+SILENT = frozenset({"root", "parts", "take", "split", "forget"})
 #: Questions that are charged.
 CHARGED = frozenset({"noisy_counts", "noisy_class_counts", "choose_best", "choose_splits", *SHARES})
+
+#: Charged questions whose answer is a choice under way, not a result.
+CHOICES = frozenset({"share_labels", "share_splits"})
 
 #: Questions that come with arrays: which cells, which features, randomness or opened words.
 _WITH_ARRAYS = frozenset({"take", "choose_splits", "share_splits", "step"})
 
+#: How many cells and choices are kept at a time, and how many free questions come with another.
+MOST_KEPT, MOST_BEFORE = 2**16, 2**12
+#: The asker's numbers of cells: a series times this, and a place in it. The party has series 0.
+SERIES, MOST_SERIES = 2**32, 2**12
+
 #: Plain values, which need no check of their own.
 _NUMBERS = frozenset({int, float})
+
+
+#: Cells, and a fingerprint of how they were made: the same at all parties.
+_Kept = tuple[PrivateCells, bytes]
 
 
 class Refused(FederationError):
@@ -122,6 +144,8 @@ class Party:
         self.allowed = frozenset(CHARGED if allowed is None else allowed)
         if not self.allowed <= CHARGED:
             raise FederationError(f"a party can allow {', '.join(sorted(CHARGED))}, nothing else")
+        if ledger is not None:
+            schema.check_corrected()
         self.table = PrivateTable(features, target, schema, budget, random_state=random_state)
         reservation = None
         if ledger is not None:
@@ -129,8 +153,9 @@ class Party:
             reservation = store.reserve(
                 budget,
                 f"party {name!r} of a federation",
-                columns=[*schema.names, schema.target],
+                columns=schema.columns,
                 table=schema.table,
+                unit=schema.unit,
             )
         #: Ends the books: by close, or when nobody has the party any more.
         self._end = finalize(self, _end, self.table.ledger, reservation)
@@ -138,12 +163,72 @@ class Party:
         #: Whether the roster came from the owner, and how many of a roster may not be honest.
         self._pinned, self._doubted = False, 0
         self._closed = False
-        #: Cells, and a fingerprint of how they were made: the same at all parties.
-        self._cells: dict[int, tuple[PrivateCells, bytes]] = {}
+        self._cells: dict[int, _Kept] = {}
         self._choices: dict[int, SecretChoice] = {}
+        #: How many choices were given up before a deal was proved, and whether one was wrong.
+        self._given_up, self._cheated = 0, False
         self._next = 1
+        #: How many series of numbers were given out, and the last place of each that was used.
+        self._series = 0
+        self._places: dict[int, int] = {}
         #: One question at a time: two at once could both find a round unanswered.
         self._one_at_a_time = RLock()
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """How many cells it holds, and in how many secret choices it takes part."""
+        return sum(len(cells) for cells, _ in self._cells.values()), len(self._choices)
+
+    @property
+    def connected(self) -> bool:
+        """Whether it has keys in common with other parties."""
+        return self._keys is not None and bool(self._keys.peers)
+
+    def offered(self, target: int, candidates: Any) -> int:
+        """Return how many splits some of its cells would be offered; 0 if there are none."""
+        if target not in self._cells or not hasattr(candidates, "split"):
+            return 0
+        return len(list_candidates(candidates, self._cells[target][0].view))
+
+    @property
+    def doubted(self) -> int:
+        """How many parties of a roster may not be honest; it never falls."""
+        return self._doubted
+
+    def doubt(self, parties: int) -> None:
+        """Doubt as many parties of a roster as before a restart, if these are more."""
+        self._doubted = max(self._doubted, parties)
+
+    def recall(
+        self, target: int, question: str, *given: Any, before: Any = (), **options: Any
+    ) -> None:
+        """Charge a question again that was answered before a restart; its answer is known.
+
+        Nothing is computed and no noise is drawn (:meth:`~privet.privacy.Ledger.recalling`). What
+        it was asked under keys, it is charged for without them: they ended with their process.
+        """
+        asked = [(target, given, options)]
+        if "of" in options:  # several questions in one
+            pairs = zip(options["of"], given[0], strict=True)
+            asked = [(each, (amount,), {}) for each, amount in pairs]
+        with self._one_at_a_time:
+            self._prepare(before)
+            for each in asked:
+                self._recall(question, *each)
+
+    def _recall(
+        self, question: str, target: int, given: tuple[Any, ...], options: dict[str, Any]
+    ) -> None:
+        members = given[-2] if question in SHARES else ()
+        self._keys, kept = _NoKeys(self.name, members), self._keys
+        try:
+            with self.table.ledger.recalling():
+                self._answer(target, question, given, options)
+        except Recalled:
+            if question in CHOICES:
+                self._number()
+        finally:
+            self._keys = kept
 
     @property
     def keys(self) -> MaskKeys:
@@ -152,17 +237,18 @@ class Party:
             self._keys = MaskKeys(self.name)
         return self._keys
 
-    def join(self, roster: Mapping[str, bytes]) -> None:
+    def join(self, roster: Mapping[str, bytes], dealer: bytes | None = None) -> None:
         """Read the names and public keys of all parties: what secure sums rest on.
 
         An owner who does not trust the coordinator to pass keys on gets them from the other owners
-        (each party's ``keys.public_key``) and calls this first: any other roster is refused then.
+        (each party's ``keys.public_key``) and calls this first: any other roster is refused then,
+        and any other dealer, if its ``public_key`` is given, too.
         """
-        self._join(roster)
+        self._join(roster, dealer)
         self._pinned = True
 
-    def _join(self, roster: Mapping[str, bytes]) -> None:
-        self.keys.join(roster)
+    def _join(self, roster: Mapping[str, bytes], dealer: bytes | None = None) -> None:
+        self.keys.join(roster, dealer)
         if self.trusted is not None:
             self._doubted = max(self._doubted, len(roster) - self.trusted)
 
@@ -173,7 +259,8 @@ class Party:
         """
         if self.keys.peers and not self._pinned:
             self._keys = None
-            self._choices.clear()
+            for number in list(self._choices):
+                self._drop_choice(number)
         return self.keys.public_key
 
     def __enter__(self) -> Self:
@@ -187,14 +274,32 @@ class Party:
         self._closed = True
         self._end()
 
-    def answer(self, target: int, question: str, *given: Any, **options: Any) -> Any:
+    def answer(
+        self, target: int, question: str, *given: Any, before: Any = (), **options: Any
+    ) -> Any:
         """Answer a question about the table (target 0) or about cells, or refuse.
 
         For cells the answer is a number, by which they can be asked about later. An error that is
         not foreseen becomes :class:`Lost`, without its text, which could be about the rows.
+
+        Parameters
+        ----------
+        target : int
+            What is asked about: 0 for the table, or the number of cells or of a choice.
+        question : str
+            One of the questions that are known.
+        *given : object
+            What comes with it.
+        before : tuple of tuples, optional
+            Free questions that are carried out first, in order: the number by which the asker will
+            call the new cells (:meth:`_check_number`), the target, the question, and what comes
+            with it. If one of them is refused, so are the others and the question.
+        **options : object
+            What comes with the question by name.
         """
         try:
             with self._one_at_a_time:
+                self._prepare(before)
                 return self._answer(target, question, given, options)
         except PrivetError:
             raise
@@ -202,22 +307,67 @@ class Party:
             lost = Lost(f"party {self.name!r} failed")
         raise lost
 
-    def _answer(
-        self, target: int, question: str, given: tuple[Any, ...], options: dict[str, Any]
-    ) -> Any:
+    def _prepare(self, before: Any) -> None:
+        """Carry out the free questions that came with another one."""
+        if type(before) not in (list, tuple) or len(before) > MOST_BEFORE:
+            raise Refused(f"party {self.name!r} refuses: these are no free questions, or too many")
+        for asked in before:
+            if (
+                type(asked) not in (list, tuple)
+                or len(asked) < 3
+                or set(map(type, asked[:2])) != {int}
+                or type(asked[2]) is not str
+                or asked[2] not in SILENT
+            ):
+                raise Refused(f"party {self.name!r} refuses: this is no free question")
+            number, target, question, *given = asked
+            self._check_open(question)
+            given = self._checked(question, given, {})[0]
+            if question == "forget":
+                self._forget(target)
+            else:
+                self._check_number(number)
+                self._keep(self._make_cells(target, question, given), number)
+
+    def _check_number(self, number: int) -> None:
+        """Refuse a number for new cells that was used before, or is none of the asker's."""
+        series, place = divmod(number, SERIES)
+        if (
+            not 0 < series < 2**31
+            or place <= self._places.get(series, 0)
+            or (series not in self._places and len(self._places) == MOST_SERIES)
+        ):
+            raise Refused(f"party {self.name!r} refuses: cells have new numbers, in rising order")
+        self._places[series] = place
+        self._series = max(self._series, series)
+
+    def _check_open(self, question: str) -> None:
         if self._closed and question != "forget":
             raise Refused(f"party {self.name!r} refuses: its books are closed; make it anew")
-        if question in CHARGED and question not in self.allowed:
-            raise Refused(f"party {self.name!r} does not allow the question {question!r}")
-        if question not in CHARGED | FREE:
-            raise Refused(f"party {self.name!r} does not know the question {question!r}")
+
+    def _checked(
+        self, question: str, given: Sequence[Any], options: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return what a question came with, made anew."""
         try:
-            given = tuple(_own(value, arrays=question in _WITH_ARRAYS) for value in given)
-            options = {name: _own(value) for name, value in options.items()}
+            return (
+                tuple(_own(value, arrays=question in _WITH_ARRAYS) for value in given),
+                {name: _own(value) for name, value in options.items()},
+            )
         except (TypeError, ValueError, ArithmeticError, WireError) as error:
             raise Refused(
                 f"party {self.name!r} does not know what {question!r} came with"
             ) from error
+
+    def _answer(
+        self, target: int, question: str, given: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        self._check_open(question)
+        if question in CHARGED and question not in self.allowed:
+            raise Refused(f"party {self.name!r} does not allow the question {question!r}")
+        if question not in CHARGED | FREE:
+            raise Refused(f"party {self.name!r} does not know the question {question!r}")
+        given, options = self._checked(question, given, options)
         if question == "describe":
             # Its owner may allow an infinite budget; a fit's own budget decides the noise.
             leaks = [leak for leak in self.table.leaks if leak != NO_NOISE]
@@ -230,40 +380,99 @@ class Party:
             return self._join(*given)
         if question in ("seal", "unseal"):
             return getattr(self.keys, question)(*given)
+        if question == "series":
+            self._series += 1
+            return self._series
         if question == "forget":
-            self._cells.pop(target, None)
-            self._choices.pop(target, None)
-            return None
+            return self._forget(target)
         if question == "step":
             if target not in self._choices:
                 raise Refused(f"party {self.name!r} takes part in no such choice")
             try:
                 return self._choices[target].step(*given)
-            except FederationError:
-                del self._choices[target]
+            except FederationError as error:
+                self._cheated = self._cheated or isinstance(error, CheatingDealer)
+                self._drop_choice(target)
                 raise
-        if target == 0:
-            if question not in ("root", "parts"):
-                raise Refused(f"party {self.name!r}: {question!r} is about cells")
+        if question in SILENT:
+            if options:
+                raise Refused(f"party {self.name!r} does not know what {question!r} came with")
+            made, number = self._make_cells(target, question, given), self._number()
+            self._keep(made, number)
+            return number
+        if "of" in options:
+            return self._count_several(question, given, **options)
+        cells, how = self._find(target, question)
+        if question in SHARES:
+            self._check_room()
+            self._check_dealer(question)
+            *asked, honest, members, nonce = self._check_round(given)
+            # A round's name is made of all that was asked. A party that was asked something else,
+            # for less noise, or about other cells, has other masks, and nobody can read the sum.
+            # And of all names and keys: a party that knows others by them has other masks, too.
+            about = (how, question, asked, honest, sorted(members), nonce)
+            name = fingerprint(self.keys.known, *about)
+            found = SHARES[question](cells, *asked, honest, self.keys, members, name)
+            if isinstance(found, SecretChoice):
+                return self._join_choice(found, len(members))
+            return found
+        return getattr(cells, question)(*given, **options)
+
+    def _make_cells(self, target: int, question: str, given: tuple[Any, ...]) -> _Kept:
+        """Return new cells of the table, or of other cells."""
+        if target == 0 and question in ("root", "parts"):
             *first, view = given
             view = self._view(view)
             made: PrivateCells = getattr(self.table, question)(*first, view)
             unnamed = replace(view.schema, table=None)
-            return self._keep(made, fingerprint(question, first, unnamed, view.cuts))
+            return made, fingerprint(question, first, unnamed, view.cuts)
+        cells, how = self._find(target, question)
+        if question in ("root", "parts"):
+            raise Refused(f"party {self.name!r}: {question!r} is about the table")
+        return getattr(cells, question)(*given), fingerprint(how, question, given)
+
+    def _count_several(
+        self, question: str, given: tuple[Any, ...], of: Sequence[int]
+    ) -> list[NDArray[np.int64]]:
+        """Return noisy class counts of several cells, each for an amount of its own.
+
+        One after the other, as if they were asked so: nothing says that these cells are disjoint.
+        """
+        if question != "noisy_class_counts" or len(given) != 1 or len(given[0]) != len(of):
+            raise Refused(f"party {self.name!r} does not know what {question!r} came with")
+        several = [self._find(target, question)[0] for target in of]
+        return [
+            cells.noisy_class_counts(amount)
+            for cells, amount in zip(several, given[0], strict=True)
+        ]
+
+    def _find(self, target: int, question: str) -> _Kept:
+        if target == 0:
+            raise Refused(f"party {self.name!r}: {question!r} is about cells")
         if target not in self._cells:
             raise Refused(f"party {self.name!r} has no such cells")
-        cells, how = self._cells[target]
-        if question in SHARES:
-            *asked, honest, members, nonce = self._check_round(given)
-            # A round's name is made of all that was asked. A party that was asked something else,
-            # for less noise, or about other cells, has other masks, and nobody can read the sum.
-            name = fingerprint(how, question, asked, honest, sorted(members), nonce)
-            found = SHARES[question](cells, *asked, honest, self.keys, members, name)
-            return self._join_choice(found) if isinstance(found, SecretChoice) else found
-        found = getattr(cells, question)(*given, **options)
-        if isinstance(found, PrivateCells):
-            return self._keep(found, fingerprint(how, question, given, options))
-        return found
+        return self._cells[target]
+
+    def _forget(self, target: int) -> None:
+        self._cells.pop(target, None)
+        self._drop_choice(target)
+
+    def _drop_choice(self, number: int) -> None:
+        choice = self._choices.pop(number, None)
+        self._given_up += choice is not None and choice.unproved
+
+    def _check_dealer(self, question: str) -> None:
+        """Refuse choices after a dealer has cheated; give up those that were left hanging."""
+        if question not in CHOICES:
+            return
+        if self._cheated:
+            raise Refused(
+                f"party {self.name!r} refuses: what it was dealt did not belong together. Its "
+                "owner decides whether to make it anew, for another dealer"
+            )
+        for number, choice in list(self._choices.items()):
+            if choice.unproved:
+                self._drop_choice(number)
 
     def _view(self, view: View | None) -> View:
         """Return a view of this party's own schema, whatever the others call their tables."""
@@ -291,19 +500,45 @@ class Party:
         check_honest(self.name, honest, len(members), self._doubted)
         return given
 
-    def _keep(self, cells: PrivateCells, how: bytes) -> int:
-        number = self._number()
-        self._cells[number] = (cells, how)
-        return number
+    def _keep(self, cells: _Kept, number: int) -> None:
+        self._check_room()
+        self._cells[number] = cells
 
-    def _join_choice(self, choice: SecretChoice) -> int:
+    def _join_choice(self, choice: SecretChoice, members: int) -> int:
+        choice.least_deals = least_deals(members, self._given_up)
         number = self._number()
         self._choices[number] = choice
         return number
 
+    def _check_room(self) -> None:
+        if len(self._cells) + len(self._choices) >= MOST_KEPT:
+            raise Refused(f"party {self.name!r} refuses: it keeps too many cells; forget some")
+
     def _number(self) -> int:
         number, self._next = self._next, self._next + 1
         return number
+
+
+class _NoKeys(MaskKeys):
+    """What stands for keys that ended with their process, when books are charged again."""
+
+    def __init__(self, name: str, members: Sequence[str]) -> None:
+        self.name = name
+        self._shared = dict.fromkeys(set(members) - {name}, b"")
+
+    @property
+    def known(self) -> bytes:
+        """Nobody: no round is named by it."""
+        return b""
+
+    def common_key(self) -> bytes:
+        """Return no key: nothing is made with it."""
+        return b""
+
+    def mask(self, members: Sequence[str], round_name: bytes, size: int, **_: Any) -> Any:
+        """Return no mask: nothing is hidden by it."""
+        del members, round_name
+        return np.zeros(size, dtype=np.uint64)
 
 
 def check_honest(name: str, honest: int, members: int, doubted: int) -> None:

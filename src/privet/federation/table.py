@@ -17,9 +17,10 @@ import numpy as np
 
 from privet.criteria import Criterion
 from privet.errors import BudgetError, FederationError
-from privet.federation.answers import is_described, is_left, is_place
+from privet.federation.answers import is_described, is_left
 from privet.federation.cells import FederatedCells
-from privet.federation.links import Connections, Link, links_to
+from privet.federation.dealer import Dealer
+from privet.federation.links import Connections, Link, dealer_link, links_to
 from privet.federation.party import Party
 from privet.federation.protocols import PROTOCOLS
 from privet.privacy import Budget, Ledger, Place
@@ -37,8 +38,8 @@ class FederatedTable(Table):
         of them.
     protocol : {"secure-sum", "local-rnm", "noisy-counts"}, default="secure-sum"
         How answers are put together. ``secure-sum`` is as accurate as one table; it assumes that
-        all follow the protocol and that the coordinator, who makes this table, pools what it
-        knows with no party. The others assume nothing.
+        all follow the protocol and that the coordinator, who makes this table and deals, pools
+        what it knows with no party. The others assume nothing.
     honest : int, optional
         For ``secure-sum``: how many parties surely add their noise and show it to nobody. (A party
         that remembers its own noise, to subtract it from answers, is not one of them.) Privacy
@@ -46,6 +47,14 @@ class FederatedTable(Table):
     least : int, optional
         With fewer parties left than this the run stops; under ``secure-sum`` not below ``honest``.
         All of them if None: any loss stops it.
+    dealer : Dealer or Link, optional
+        For ``secure-sum``: who deals the random numbers of secret choices, and must pool what it
+        knows with no party. The coordinator if None. Not one of the parties: a party that knows
+        what it was dealt sees the sums that are compared.
+    deals : int, optional
+        For ``secure-sum``: how many deals are made for one that is used; the others are checked,
+        and a dealer that cheats is caught with probability ``1 - 1 / deals``. One more than there
+        are parties if None, which is the least.
 
     Notes
     -----
@@ -74,6 +83,8 @@ class FederatedTable(Table):
         protocol: str = "secure-sum",
         honest: int | None = None,
         least: int | None = None,
+        dealer: Dealer | Link | None = None,
+        deals: int | None = None,
     ) -> None:
         if protocol not in PROTOCOLS:
             raise FederationError(f"protocol must be one of {', '.join(map(repr, PROTOCOLS))}")
@@ -81,7 +92,10 @@ class FederatedTable(Table):
         number = len(self._links)
         self.least = number if least is None else _count(least, "least", number)
         honest = None if honest is None else _count(honest, "honest", number)
-        self._protocol = PROTOCOLS[protocol](number, honest, self.least)
+        if deals is not None and (isinstance(deals, bool) or not isinstance(deals, int)):
+            raise FederationError("deals must be a whole number")
+        apart = None if dealer is None else dealer_link(dealer, [each.name for each in self._links])
+        self._protocol = PROTOCOLS[protocol](number, honest, self.least, apart, deals)
         self._connections = Connections(self._links, self.least)
         described = dict(self._connections.ask_all("describe", check=is_described))
         schemas = {name: Schema.from_dict(schema) for name, (schema, _, _) in described.items()}
@@ -90,11 +104,12 @@ class FederatedTable(Table):
             dict.fromkeys(leak for _, leaks, _ in described.values() for leak in leaks)
         )
         self._allowed = {name: frozenset(allowed) for name, (_, _, allowed) in described.items()}
+        self._connections.begin()
         self._protocol.connect(self._connections)
         self.ledger = Ledger(Budget(float("inf")))
         #: Parties have their own noise, and answer nothing that their books do not cover.
         self.seeded, self.covered = False, True
-        self.least_amount = self._protocol.least_amount
+        self.least_amount = self._protocol.least_amount * self.schema.unit_parts
         #: Who left while a sum or a choice was made, so that it was paid again.
         self._missed: set[str] = set()
 
@@ -122,10 +137,14 @@ class FederatedTable(Table):
         """What the guarantee of an answer rests on, for a model's card."""
         lost = self._connections.lost
         more = f" ({len(lost)} more lost on the way)" if lost else ""
+        whose = "of a record at one party: a person with records at several pays at each"
+        if self.schema.unit is not None:
+            number = self.schema.parties_per_unit
+            where = "one party" if number == 1 else f"up to {number} parties"
+            whose = f"of a person whose records lie at {where}: one with records at more pays more"
         return (
             f"learnt from the rows of {len(self.parties)} parties{more}, protocol {self.protocol}: "
-            f"{self._protocol.trust}; the epsilon is that of a record at one party: a person with "
-            "records at several pays at each",
+            f"{self._protocol.trust}; the epsilon is that {whose}",
         )
 
     def session(self, budget: Budget, asks: Iterable[str] = ()) -> FederatedTable:
@@ -202,21 +221,22 @@ class FederatedTable(Table):
         """End the connections, of lost parties, too; parties settle their books."""
         self._connections.closed = True
         with ExitStack() as closing:  # all of them, whatever one does
+            closing.callback(self._protocol.close)
             for link in self._links:
                 closing.callback(link.close)
 
     def root(self, view: View | None = None) -> FederatedCells:
         """Return the whole table as one cell. Free."""
         view = View.of_bins(self.schema) if view is None else view
-        places = dict(self._connections.ask_all("root", view, check=is_place))
-        return FederatedCells(self, self.ledger.root, Place(), view, places)
+        number = self._connections.name("root", view)
+        return FederatedCells(self, self.ledger.root, Place(), view, number)
 
     def parts(self, count: int, key: int, view: View | None = None) -> FederatedCells:
         """Return the table as disjoint parts by a hash of each record. Free."""
         view = View.of_bins(self.schema) if view is None else view
-        places = dict(self._connections.ask_all("parts", count, key, view, check=is_place))
+        number = self._connections.name("parts", count, key, view)
         ledger_cells = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
-        return FederatedCells(self, ledger_cells, Place(parts=count), view, places)
+        return FederatedCells(self, ledger_cells, Place(parts=count), view, number)
 
     def _refuse(self, question: str) -> NoReturn:
         raise FederationError(
@@ -245,6 +265,9 @@ def _common_schema(schemas: Mapping[str, Schema]) -> Schema:
             "the classes": schema.classes == common.classes,
             "the target's bounds": schema.bounds == common.bounds,
             "the line 'draft = true'": schema.drafted == common.drafted,
+            "the unit": schema.unit == common.unit,
+            "rows_per_unit": schema.rows_per_unit == common.rows_per_unit,
+            "parties_per_unit": schema.parties_per_unit == common.parties_per_unit,
         }
         for part, same in parts.items():
             if not same:

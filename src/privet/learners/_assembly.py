@@ -92,9 +92,18 @@ def leaf_cells(cells: Cells, subtree: Subtree, view: View) -> Cells:
     return cells
 
 
-def score_tree(subtree: Subtree, view: View, values: NDArray[np.float64]) -> Tree:
-    """Return a tree with given scores in its leaves, one row for each from left to right."""
+def score_tree(
+    subtree: Subtree,
+    view: View,
+    values: NDArray[np.float64],
+    deviations: NDArray[np.float64] | None = None,
+) -> Tree:
+    """Return a tree with given scores in its leaves, one row for each from left to right.
+
+    ``deviations`` are those of the noise in the scores, if they are known.
+    """
     nodes: list[Node] = []
+    rows: list[int] = []  # of the values, by node; any for tests
     level = [(subtree, 0)]  # with the row of the first leaf below
     while level:
         child = len(nodes) + len(level)
@@ -104,12 +113,15 @@ def score_tree(subtree: Subtree, view: View, values: NDArray[np.float64]) -> Tre
                 places = tuple(range(child, child + len(item.children)))
                 child += len(item.children)
                 nodes.append(Node(as_test(item.split, view), places))
+                rows.append(start)
                 starts = accumulate(map(n_leaves, item.children[:-1]), initial=start)
                 below += zip(item.children, starts, strict=True)
             else:
                 nodes.append(Node(value=tuple(values[start].tolist())))
+                rows.append(start)
         level = below
-    return Tree(view.schema, tuple(nodes), values.shape[1])
+    noise = None if deviations is None else deviations[rows]
+    return Tree(view.schema, tuple(nodes), values.shape[1], noise)
 
 
 def assemble(

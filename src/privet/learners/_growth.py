@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,28 +178,39 @@ def trees_of(
 ) -> tuple[Tree, ...]:
     """Return one published tree for every cell that was there at the start."""
     roots = len(growth.levels[0]) if growth.levels else len(values)
-    return tuple(_tree(root, growth, view, values, scores=scores) for root in range(roots))
+    first = [_first_children(splits) for splits in growth.levels]
+    return tuple(_tree(root, growth, first, view, values, scores=scores) for root in range(roots))
+
+
+def _first_children(splits: Sequence[Split | None]) -> list[int]:
+    """Return for every cell of a level the first of its cells in the next."""
+    return list(accumulate((split.n_children if split else 1 for split in splits), initial=0))
 
 
 def _tree(
-    root: int, growth: Growth, view: View, values: NDArray[np.float64], *, scores: int
+    root: int,
+    growth: Growth,
+    first_children: list[list[int]],
+    view: View,
+    values: NDArray[np.float64],
+    *,
+    scores: int,
 ) -> Tree:
     level = [root]
     pending = [0]  # places in `nodes` of the cells of this level
     slots: list[Node | None] = [None]
-    for splits in growth.levels:
-        first = np.cumsum([0, *(split.n_children if split else 1 for split in splits)])
+    for splits, first in zip(growth.levels, first_children, strict=True):
         below, places = [], []
         for cell, place in zip(level, pending, strict=True):
             split = splits[cell]
             if split is None:
-                below.append(int(first[cell]))
+                below.append(first[cell])
                 places.append(place)
                 continue
             children = tuple(range(len(slots), len(slots) + split.n_children))
             slots += [None] * split.n_children
             slots[place] = Node(as_test(split, view), children)
-            below += range(int(first[cell]), int(first[cell]) + split.n_children)
+            below += range(first[cell], first[cell] + split.n_children)
             places += children
         level, pending = below, places
     for cell, place in zip(level, pending, strict=True):

@@ -71,7 +71,8 @@ def learn(table: Table, *, amount: Amount) -> Ensemble:
         noisy = np.asarray(by_code.noisy_counts(counting / features), dtype=np.float64)
         numeric = isinstance(schema.features[name], Numeric)
         group, counts = join_bins(noisy, FULL * noise, numeric=numeric)
-        curves.append(_Curve(Split(j, group), counts, np.zeros((len(counts), len(start)))))
+        nothing = np.zeros((len(counts), len(start)))
+        curves.append(_Curve(Split(j, group), counts, nothing, nothing.copy()))
     if first is None:
         scores = table.start_scores(start)
     else:
@@ -83,8 +84,13 @@ def learn(table: Table, *, amount: Amount) -> Ensemble:
             found = cells.noisy_gradients(scores, each, reach=reach)
             weight = curve.counts * (1.0 if number else _per_record(found, curve.counts)) + noise
             step = PATH / n_sweeps * (reach or 1.0) * _quotient(found.pull, weight[:, None])
-            step[curve.counts < FULL * noise] = 0.0  # too few to say anything
+            told = curve.counts >= FULL * noise  # else too few to say anything
+            step[~told] = 0.0
             curve.values += step
+            added = PATH / n_sweeps * (reach or 1.0) * found.deviation
+            curve.variances[told] += (
+                _quotient(np.full(told.sum(), added), weight[told])[:, None] ** 2
+            )
             scores.add(cells, step)
     bent = _assemble(view, start, curves)
     return bent if first is None else Ensemble(schema, bent.start, (*first.trees(), *bent.trees))
@@ -92,11 +98,16 @@ def learn(table: Table, *, amount: Amount) -> Ensemble:
 
 @dataclass
 class _Curve:
-    """What one feature adds: its bins, how many records they have (noisy), and their scores."""
+    """What one feature adds: its bins, how many records they have (noisy), and their scores.
+
+    With the variances of the noise that was added to these, visit by visit. Later visits take a
+    part of it back, so that it is a little too much rather than too little.
+    """
 
     split: Split
     counts: NDArray[np.float64]
     values: NDArray[np.float64]
+    variances: NDArray[np.float64]
 
 
 def _assemble(view: View, start: tuple[float, ...], curves: list[_Curve]) -> Ensemble:
@@ -108,7 +119,8 @@ def _assemble(view: View, start: tuple[float, ...], curves: list[_Curve]) -> Ens
             base = base + curve.values[0]
             continue
         leaves = tuple(Leaf(0) for _ in curve.values)
-        trees.append(score_tree(Branch(curve.split, leaves), view, curve.values * (high - low)))
+        values, noise = curve.values * (high - low), np.sqrt(curve.variances) * (high - low)
+        trees.append(score_tree(Branch(curve.split, leaves), view, values, noise))
     return Ensemble(view.schema, tuple((low + base * (high - low)).tolist()), tuple(trees))
 
 

@@ -61,11 +61,12 @@ BEYOND_LEAF = 6
 #: The leaves' sums are cut at this many reaches.
 LEAF_REACHES = 2
 #: With delta, two classes have quantiles by this many halvings, if rows x epsilon of each of
-#: them is at least so large.
+#: them is at least the second number.
 FINE_LEVELS, ENOUGH_FOR_FINE = 6, 400
 #: From rows x epsilon = this on, two classes with delta have rounds by the square root alone.
 MANY_ROUNDS_FROM = 50_000
-#: Several classes have rounds of depth 3 with delta from here on, with so many features above.
+#: Several classes with delta have rounds of depth 3 from this rows x epsilon on, with this many
+#: features above the last level.
 SEVERAL_FROM, SEVERAL_WIDTH = 8_000, 3
 #: With delta, two classes are ranked best by slopes and a tree's labels, if rows x epsilon lies
 #: between the first two; between the others rounds start from slopes, for this part of the budget.
@@ -137,7 +138,7 @@ def learn_classes(
     if part == "first":
         bought = amount * SLOPE_SHARE
         amount = less(amount, bought)
-        first = slopes.fit(table, start, amount=bought, rows=rows, plain=True)
+        first = slopes.fit(table, start, amount=bought, rows=rows, plain=True, long_steps=True)
         start, scores = first.start, first.scores(table, table.root(first.view))
         trees += first.trees()
     plan = make_plan(table.schema, rows, amount, budget, n_rounds, max_depth)
@@ -149,7 +150,8 @@ def learn_classes(
         steps = _newton(found.pull, found.curvature, found.deviation)
         values = plan.rate * np.clip(steps, -LONGEST_STEP, LONGEST_STEP)
         scores.add(leaves, values)
-        trees.append(score_tree(subtree, view, values))
+        noise = plan.rate * _newton(found.deviation, found.curvature, found.deviation)
+        trees.append(score_tree(subtree, view, values, noise))
     return Ensemble(table.schema, start, tuple(trees))
 
 
@@ -189,7 +191,8 @@ def learn_number(
         steps = _newton(found.pull, found.curvature, found.deviation)
         values = plan.rate * far * np.clip(steps, -1.0, 1.0)
         scores.add(leaves, values)
-        trees.append(score_tree(subtree, view, values * (high - low)))
+        deviations = plan.rate * far * _newton(found.deviation, found.curvature, found.deviation)
+        trees.append(score_tree(subtree, view, values * (high - low), deviations * (high - low)))
     return Ensemble(schema, (low + start.score * (high - low),), tuple(trees))
 
 
@@ -229,11 +232,11 @@ def _grow(
 
 
 def _newton(
-    pull: NDArray[np.float64], curvature: NDArray[np.float64], deviation: float
+    pull: NDArray[np.float64] | float, curvature: NDArray[np.float64], deviation: float
 ) -> NDArray[np.float64]:
     """Return pull / curvature, shrunk by the noise; 0 where both are 0."""
     below = np.maximum(curvature, 0.0) + deviation
-    return np.divide(pull, below, out=np.zeros_like(pull), where=below > 0)
+    return np.divide(pull, below, out=np.zeros_like(below), where=below > 0)
 
 
 def single_tree_is_better(
@@ -328,10 +331,10 @@ def rotating(
 ) -> TreeBlock:
     """Return a round of depth 3 whose upper levels have few features, others every round.
 
-    For two classes they are half of all, with delta, where rounds are more, a quarter; for more
+    For two classes they are half of all, with delta, where rounds are more, a fifth; for more
     classes three; if a block may cost that much.
     """
-    width = max(2, math.ceil(len(sizes) / (2 if pure else 4)))
+    width = max(2, math.ceil(len(sizes) / 2) if pure else round(len(sizes) / 5))
     if labels > 2:
         if pure or mass < SEVERAL_FROM:
             return block

@@ -208,7 +208,8 @@ def axes_of(region: Region, view: View, most: int, coins: Coins) -> list[Axis]:
         if view.cuts[feature] is None:
             if len(codes) < 2:
                 continue
-            places = np.full(view.sizes[feature], len(codes))
+            places = np.empty(view.sizes[feature], dtype=np.intp)
+            places.fill(len(codes))
             places[coins.shuffled(codes)] = np.arange(len(codes))
             found.append(Axis(feature, 0, len(codes) - 1, places))
         else:

@@ -42,7 +42,7 @@ from privet.tables import (
 from privet.tree import Tree
 
 #: Part of the budget for the tree whose labels are one more feature.
-LABEL_SHARE = Fraction(45, 100)
+LABEL_SHARE = Fraction(1, 5)
 #: Part of the budget for the choice of features, if not all are used.
 CHOICE_SHARE = Fraction(1, 5)
 #: Features that are used at least, and what each further one needs in rows x epsilon.
@@ -59,15 +59,19 @@ CELLS, GRID, HALVINGS = 64, 8, 6
 FARTHEST = 2.5
 QUARTILES = ((-0.674, 0.75), (0.0, 0.5), (0.674, 0.25))
 #: A record's functions are cut at this part of their typical length.
-TYPICAL = 0.9
+TYPICAL = 0.7
 #: No class has a smaller first share than this, or about four deviations of the noise of shares,
 #: which is this divided by rows x epsilon.
 LEAST_SHARE, SHARE_NOISE = 0.02, 46
 #: How far slopes may move in all, and in how many steps.
 SHORTEST_PATH, LONGEST_PATH, CURVED_FROM = 4.0, 64.0, 24.0
 FEWEST_STEPS, MOST_STEPS = 10, 120
+#: How long a step is; and where slopes are a start of rounds, if features are at most so many.
+STEP_LENGTH, LONG_STEP, LONG_STEP_FEATURES = 0.5, 2.0, 16
 #: With fewer rows x epsilon for the steps, slopes move less: noise would be all they show.
 WHOLE_PATH_FROM = 100
+#: Part of the variance of the noise that slopes took up on their way that is taken to be in them.
+NOISE_LEFT = 0.5
 #: A label, as a number.
 LABEL = 0.5
 
@@ -86,6 +90,10 @@ class Slopes:
         The tree of the label, in the view's codes.
     by_leaf : array
         One row per leaf of the label.
+    deviations : tuple of array
+        The standard deviations of the noise in the curves, and in what the leaves add: that of the
+        steps, as if none had taken back what an earlier one had added, and that of the factor. The
+        noise of the moments, which moves where functions bend, is not part of it.
     """
 
     view: View
@@ -93,6 +101,7 @@ class Slopes:
     curves: tuple[tuple[int, NDArray[np.float64]], ...] = ()
     label: Subtree | None = None
     by_leaf: NDArray[np.float64] | None = None
+    deviations: tuple[NDArray[np.float64], ...] = ()
 
     def scores(self, table: Table, root: Cells, leaves: Cells | None = None) -> Scores:
         """Return the scores that it gives the records of a table, and of the label's leaves."""
@@ -103,21 +112,30 @@ class Slopes:
             found.add(leaves, self.by_leaf)
         return found
 
-    def stretched(self, start: float, factor: float) -> Slopes:
-        """Return it with another start, and all else times a factor."""
+    def stretched(self, start: float, factor: float, deviation: float) -> Slopes:
+        """Return it with another start, and all else times a factor with noise of a deviation."""
+        rows = [values for _, values in self.curves]
+        rows += [] if self.by_leaf is None else [self.by_leaf]
         return Slopes(
             self.view,
             (start,),
             tuple((feature, factor * values) for feature, values in self.curves),
             self.label,
             None if self.by_leaf is None else factor * self.by_leaf,
+            tuple(
+                np.hypot(factor * noise, deviation * values)
+                for noise, values in zip(self.deviations, rows, strict=True)
+            ),
         )
 
     def trees(self) -> tuple[Tree, ...]:
         """Return it as trees of one feature each, and the label's tree with scores."""
-        found = [_as_tree(self.view, feature, values) for feature, values in self.curves]
+        found = [
+            _as_tree(self.view, feature, values, noise)
+            for (feature, values), noise in zip(self.curves, self.deviations, strict=False)
+        ]
         if self.label is not None and self.by_leaf is not None:
-            found.append(score_tree(self.label, self.view, self.by_leaf))
+            found.append(score_tree(self.label, self.view, self.by_leaf, self.deviations[-1]))
         return tuple(found)
 
     def ensemble(self) -> Ensemble:
@@ -148,10 +166,11 @@ def fit(
     rows: int,
     label: tuple[Subtree, View] | None = None,
     plain: bool = False,
+    long_steps: bool = False,
 ) -> Slopes:
     """Learn slopes for at most an amount, from the first scores on.
 
-    ``plain`` leaves out the choice of features and the calibration.
+    ``plain`` leaves out the choice of features and the calibration; ``long_steps`` are fewer.
     """
     schema, budget = table.schema, table.ledger.budget
     mass = rows * float(budget.selection_epsilon(amount))
@@ -176,11 +195,13 @@ def fit(
     moving = less(less(amount, measuring), calibrating)
 
     labels = None if subtree is None else _label_values(subtree)
-    plan = make_plan(budget, moving, rows, start, len(features) + extra)
+    plan = make_plan(budget, moving, rows, start, len(features) + extra, long_steps=long_steps)
     basis = _standardised(leaves, view, features, labels, measuring, rows, plan.curved)
     found = _descend(
         table, root, leaves, Slopes(view, plan.start, label=subtree), basis, plan, rows
     )
+    if len(start) == 1 and not plain:
+        found = found.stretched(found.start[0], certainty(plan, rows), 0.0)
     if calibrated:
         found = _calibrated(table, root, leaves, found, calibrating, rows)
     return found
@@ -203,7 +224,13 @@ class SlopePlan:
 
 
 def make_plan(
-    budget: Budget, amount: Amount, rows: int, start: tuple[float, ...], features: int
+    budget: Budget,
+    amount: Amount,
+    rows: int,
+    start: tuple[float, ...],
+    features: int,
+    *,
+    long_steps: bool = False,
 ) -> SlopePlan:
     """Return how far slopes move, by how much a record stands out of the noise."""
     mass = rows * float(budget.selection_epsilon(amount))
@@ -219,11 +246,25 @@ def make_plan(
     path = min(max(reach / 6, SHORTEST_PATH), LONGEST_PATH)
     path *= min(mass / WHOLE_PATH_FROM, 1.0) ** 2
     curved = 1.0 if path >= CURVED_FROM else 0.5
-    steps = min(max(math.ceil(2 * path), FEWEST_STEPS), MOST_STEPS)
+    length = LONG_STEP if long_steps and features <= LONG_STEP_FEATURES else STEP_LENGTH
+    steps = min(max(math.ceil(path / length), FEWEST_STEPS), MOST_STEPS)
     typical = features * (1 + curved**2 + 0.1875)
     return SlopePlan(
         start, largest, TYPICAL * math.sqrt(typical), curved, path, steps, amount / steps
     )
+
+
+def certainty(plan: SlopePlan, rows: int) -> float:
+    """Return the factor by which scores are drawn to the first one, for the noise in them.
+
+    A score with noise of variance V is as sure of a class as one without that is smaller by about
+    ``1 / sqrt(1 + pi/8 V)`` (MacKay 1992). What slopes moved by noise they partly move back.
+    """
+    if plan.each == math.inf:
+        return 1.0
+    noise = plan.largest * plan.longest / math.sqrt(2 * float(plan.each)) / rows  # of a mean
+    moved = plan.path * noise / math.sqrt(plan.steps)
+    return 1 / math.sqrt(1 + NOISE_LEFT * math.pi / 8 * (moved * plan.longest / TYPICAL) ** 2)
 
 
 def _limited(
@@ -250,7 +291,7 @@ def _descend(
     rows: int,
 ) -> Slopes:
     """Move all slopes step by step along noisy sums of residuals times functions."""
-    slopes = np.zeros((basis.width, len(plan.start)))
+    slopes, variance = np.zeros((basis.width, len(plan.start))), 0.0
     for _ in range(plan.steps):
         found = leaves.noisy_slopes(
             model.scores(table, root, leaves),
@@ -260,18 +301,25 @@ def _descend(
             longest=plan.longest,
         )
         slopes += plan.path / plan.steps / rows * found.values
-        model = _with_slopes(model, basis, slopes)
+        variance += (plan.path / plan.steps / rows * found.deviation) ** 2
+        model = _with_slopes(model, basis, slopes, math.sqrt(variance))
     return model
 
 
-def _with_slopes(model: Slopes, basis: Basis, slopes: NDArray[np.float64]) -> Slopes:
+def _with_slopes(
+    model: Slopes, basis: Basis, slopes: NDArray[np.float64], deviation: float
+) -> Slopes:
     parts = basis.split(slopes)
+    noise = tuple(
+        np.repeat(deviation * np.sqrt(part.squares())[:, None] / STEP, slopes.shape[1], axis=1)
+        for part in basis.parts
+    )
     curves = tuple(
         (feature, functions.curve(part))
         for (feature, functions), part in zip(basis.features, parts, strict=False)
     )
     by_leaf = None if basis.of_cells is None else basis.of_cells.curve(parts[-1])
-    return Slopes(model.view, model.start, curves, model.label, by_leaf)
+    return Slopes(model.view, model.start, curves, model.label, by_leaf, noise)
 
 
 def _calibrated(
@@ -279,25 +327,31 @@ def _calibrated(
 ) -> Slopes:
     """Move and stretch the scores of two classes, by two noisy Newton steps."""
     scores = model.scores(table, root, leaves)
-    (shift,), factor = model.start, 1.0
+    (shift,), factor, variance = model.start, 1.0, 0.0
     for _ in range(2):
         found = leaves.noisy_calibration(scores, amount / 2, shift=shift, factor=factor)
-        by_shift, by_factor = _newton(found, rows)
+        by_shift, by_factor, noise = _newton(found, rows)
+        variance += (noise / 4) ** 2
         shift += min(max(by_shift, -1.0), 1.0)
         factor = min(max(factor + min(max(by_factor, -1.0), 6.0) / 4, 0.1), 3.0)
-    return model.stretched(shift, factor)
+    return model.stretched(shift, factor, math.sqrt(variance))
 
 
-def _newton(found: Sums, rows: int) -> tuple[float, float]:
-    """Solve the two equations of a Newton step, shrunk by the noise."""
+def _newton(found: Sums, rows: int) -> tuple[float, float, float]:
+    """Solve the two equations of a Newton step, shrunk by the noise.
+
+    Return the shift, the factor, and the deviation of the noise in the factor, by first
+    derivatives.
+    """
     g0, g1, h0, h1, h2 = found.values.tolist()
     h0, h2, ridge = max(h0, 0.02 * rows), max(h2, 0.0), 3 * found.deviation
     h1 = min(max(h1, -math.sqrt(h0 * h2)), math.sqrt(h0 * h2))
     a, d = h0 + ridge, h2 + ridge
     det = a * d - h1 * h1
     if det <= 1e-9 * a * a:  # nothing to tell the factor by
-        return g0 / a, 0.0
-    return (g0 * d - g1 * h1) / det, (g1 * a - g0 * h1) / det
+        return g0 / a, 0.0, 0.0
+    noise = found.deviation * math.hypot(a, h1) / det
+    return (g0 * d - g1 * h1) / det, (g1 * a - g0 * h1) / det, noise
 
 
 # Functions ---------------------------------------------------------------------------------------
@@ -436,17 +490,20 @@ def _label_values(subtree: Subtree) -> NDArray[np.float64]:
 # Trees -------------------------------------------------------------------------------------------
 
 
-def _as_tree(view: View, feature: int, values: NDArray[np.float64]) -> Tree:
+def _as_tree(
+    view: View, feature: int, values: NDArray[np.float64], noise: NDArray[np.float64]
+) -> Tree:
     """Return a curve as a tree of one test; equal neighbours, or categories, are one leaf."""
     if view.cuts[feature] is None:
-        rows, group = np.unique(values, axis=0, return_inverse=True)
+        _, first, group = np.unique(values, axis=0, return_index=True, return_inverse=True)
         children = group.reshape(-1)
     else:
         changed = np.any(values[1:-1] != values[:-2], axis=1)
         children = np.concatenate([[0], np.cumsum(changed)])
-        rows = np.concatenate([values[:1], values[1:-1][changed], values[-1:]])
+        first = np.array([0, *(np.flatnonzero(changed) + 1), len(values) - 1])
         children = np.append(children, children[-1] + 1)
-    if len(rows) == 1:
-        return score_tree(Leaf(0), view, rows)
+    if len(first) == 1:
+        return score_tree(Leaf(0), view, values[first], noise[first])
     split = Split(feature, tuple(children.tolist()))
-    return score_tree(Branch(split, tuple(Leaf(0) for _ in rows)), view, rows)
+    leaves = Branch(split, tuple(Leaf(0) for _ in first))
+    return score_tree(leaves, view, values[first], noise[first])

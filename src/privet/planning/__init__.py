@@ -22,6 +22,7 @@ from privet.planning.diprime import (
     random_imbalance,
     regression_loss,
 )
+from privet.planning.measured import Expectation, expectation, least_epsilon
 from privet.planning.protocols import Protocol, protocols
 from privet.planning.selection import (
     discrete_flip_probability,
@@ -63,6 +64,7 @@ from privet.planning.topdown import (
 )
 
 __all__ = [
+    "Expectation",
     "Flagship",
     "Level",
     "Plan",
@@ -73,6 +75,7 @@ __all__ = [
     "discrete_laplace_tail",
     "entropy_gain_error",
     "entropy_spread",
+    "expectation",
     "exponential_error",
     "exponential_loss",
     "exponential_tail",
@@ -86,6 +89,7 @@ __all__ = [
     "label_rows",
     "laplace_error",
     "leaf_mean_loss",
+    "least_epsilon",
     "log2_nodes",
     "make_plan",
     "median_imbalance",

@@ -2,6 +2,7 @@
 
 from privet.privacy.budget import (
     ADJACENCY,
+    PERSONS,
     REPLACE_ONE_FACTOR,
     Budget,
     Cost,
@@ -10,8 +11,10 @@ from privet.privacy.budget import (
     zcdp_epsilon,
 )
 from privet.privacy.coins import Coins
+from privet.privacy.counts import NOISE_WIDTH, NoisyCount, doubts_of, say_counts
 from privet.privacy.entries import (
     EXPONENTIAL_KINDS,
+    PORTIONS,
     Entry,
     MechanismFacts,
     MechanismKind,
@@ -19,7 +22,7 @@ from privet.privacy.entries import (
     Question,
     QuestionKind,
 )
-from privet.privacy.ledger import Ledger, LedgerCells
+from privet.privacy.ledger import Ledger, LedgerCells, Recalled
 from privet.privacy.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -37,6 +40,7 @@ from privet.privacy.mechanisms import (
     spread_of,
 )
 from privet.privacy.noise import SEEDED, Noise, SecureNoise, SeededNoise, noise_of
+from privet.privacy.odds import caution, odds_words, warn_of
 from privet.privacy.polya import SMALLEST_RATE, draw_polya, draw_shares
 from privet.privacy.quantiles import (
     JointQuantiles,
@@ -44,13 +48,25 @@ from privet.privacy.quantiles import (
     grid_counts,
     private_quantiles,
 )
-from privet.privacy.store import Books, LedgerStore, Reservation, Withdrawal
+from privet.privacy.store import (
+    Books,
+    LedgerStore,
+    Reservation,
+    StudyBooks,
+    StudyReservation,
+    Withdrawal,
+)
+from privet.privacy.thresholds import DiscoveryNoise, Threshold, discovery_budget
+from privet.privacy.tradeoff import Guarantee
 from privet.privacy.versions import read_entry
 from privet.privacy.words import mechanism_words, place_words, question_words
 
 __all__ = [
     "ADJACENCY",
     "EXPONENTIAL_KINDS",
+    "NOISE_WIDTH",
+    "PERSONS",
+    "PORTIONS",
     "REPLACE_ONE_FACTOR",
     "SEEDED",
     "SMALLEST_RATE",
@@ -58,12 +74,14 @@ __all__ = [
     "Budget",
     "Coins",
     "Cost",
+    "DiscoveryNoise",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Entry",
     "Exact",
     "Exponential",
     "GridExponential",
+    "Guarantee",
     "JointQuantiles",
     "LaplaceShare",
     "Ledger",
@@ -72,21 +90,29 @@ __all__ = [
     "MechanismFacts",
     "MechanismKind",
     "Noise",
+    "NoisyCount",
     "NoisyMaxShare",
     "PermuteAndFlip",
     "Place",
     "Quantiles",
     "Question",
     "QuestionKind",
+    "Recalled",
     "Released",
     "ReportNoisyMax",
     "Reservation",
     "SecureNoise",
     "SeededNoise",
+    "StudyBooks",
+    "StudyReservation",
+    "Threshold",
     "TopOf",
     "WholeTree",
     "Withdrawal",
     "as_float",
+    "caution",
+    "discovery_budget",
+    "doubts_of",
     "draw_polya",
     "draw_shares",
     "exact",
@@ -94,10 +120,13 @@ __all__ = [
     "mechanism_words",
     "noise_for",
     "noise_of",
+    "odds_words",
     "place_words",
     "private_quantiles",
     "question_words",
     "read_entry",
+    "say_counts",
     "spread_of",
+    "warn_of",
     "zcdp_epsilon",
 ]

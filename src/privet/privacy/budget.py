@@ -12,7 +12,7 @@ it means "no guarantee" in a cost and "no noise" in a budget.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -24,6 +24,8 @@ from privet.errors import BudgetError
 Amount = Fraction | float
 
 ADJACENCY = "add/remove one record"
+#: And with a unit: all records of one person, by the column that says whose they are.
+PERSONS = "add/remove all records of one"
 REPLACE_ONE_FACTOR = 2
 
 
@@ -52,11 +54,13 @@ class Cost:
     """What one record loses by one answer, in both accountants.
 
     ``epsilon`` bounds pure differential privacy (infinite for Gaussian noise), ``rho`` bounds
-    zero-concentrated differential privacy. Costs add up along a record's path.
+    zero-concentrated differential privacy. Costs add up along a record's path. Both hold except
+    with probability ``delta``, which only a threshold spends (docs/proofs/discovery.md).
     """
 
     epsilon: Amount
     rho: Amount
+    delta: Amount = Fraction(0)
 
     @classmethod
     def pure(cls, epsilon: Amount) -> Cost:
@@ -74,11 +78,15 @@ class Cost:
         return cls(math.inf, rho)
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.epsilon + other.epsilon, self.rho + other.rho)
+        return Cost(self.epsilon + other.epsilon, self.rho + other.rho, self.delta + other.delta)
 
     def of_group(self, records: int) -> Cost:
-        """Return the cost for tables that differ by several records (Bun & Steinke 2016)."""
-        return Cost(self.epsilon * records, self.rho * records**2)
+        """Return the cost for tables that differ by several records (Bun & Steinke 2016).
+
+        A threshold's delta is about what one record has alone: for more, none is known.
+        """
+        delta = math.inf if self.delta else self.delta
+        return Cost(self.epsilon * records, self.rho * records**2, delta)
 
 
 NOTHING = Cost(Fraction(0), Fraction(0))
@@ -100,6 +108,9 @@ class Budget:
         With ``epsilon`` and ``delta``: whether it covers what adds up to ``epsilon`` in the pure
         accountant as well, so that the answers may decide in which of the two it is spent
         (docs/proofs/ledger.md). Shares of it are still amounts of zCDP.
+    threshold_delta : float or Fraction, default=0
+        What thresholds may spend, in either accountant, on lists of categories that are found in
+        the data. It adds to ``delta``.
 
     Examples
     --------
@@ -113,8 +124,14 @@ class Budget:
     delta: float | None = None
     rho: Amount | None = None
     either: bool = False
+    threshold_delta: Amount = Fraction(0)
 
     def __post_init__(self) -> None:
+        if self.threshold_delta:
+            spent = exact(self.threshold_delta, "the delta of thresholds")
+            if spent >= 1:
+                raise BudgetError("the delta of thresholds must be below 1, and far below it")
+            object.__setattr__(self, "threshold_delta", spent)
         if self.either and self.delta is None:
             raise BudgetError("only a budget with epsilon and delta can be spent in either way")
         if (self.epsilon is None) == (self.rho is None):
@@ -157,6 +174,8 @@ class Budget:
 
     def covers(self, cost: Cost) -> bool:
         """Tell whether a cost is within the budget."""
+        if cost.delta > self.threshold_delta:
+            return False
         if self.amount(cost) <= self.limit:
             return True
         return self.either and self.epsilon is not None and cost.epsilon <= self.epsilon
@@ -165,11 +184,13 @@ class Budget:
     def worst(self) -> Cost:
         """The most that may be spent within it, in both accountants."""
         if self.accountant == "pure":
-            return Cost.pure(self.limit)
-        if not self.either:
-            return Cost.zcdp(self.limit)
-        assert self.epsilon is not None
-        return Cost.zcdp(max(self.limit, Cost.pure(self.epsilon).rho))
+            found = Cost.pure(self.limit)
+        elif not self.either:
+            found = Cost.zcdp(self.limit)
+        else:
+            assert self.epsilon is not None
+            found = Cost.zcdp(max(self.limit, Cost.pure(self.epsilon).rho))
+        return replace(found, delta=self.threshold_delta)
 
     def selection_epsilon(self, amount: Amount) -> Amount:
         """Return the epsilon of an exponential mechanism that costs ``amount`` of this budget.
@@ -203,10 +224,14 @@ class Budget:
 
     def __str__(self) -> str:
         if self.rho is not None:
-            return f"rho {float(self.rho):.6g}"
-        assert self.epsilon is not None
-        text = f"epsilon {float(self.epsilon):.6g}"
-        return text if self.delta is None else f"{text}, delta {self.delta:.3g}"
+            text = f"rho {float(self.rho):.6g}"
+        else:
+            assert self.epsilon is not None
+            text = f"epsilon {float(self.epsilon):.6g}"
+            text = text if self.delta is None else f"{text}, delta {self.delta:.3g}"
+        if self.threshold_delta:
+            text += f", delta {float(self.threshold_delta):.3g} for thresholds"
+        return text
 
 
 def as_float(amount: Amount) -> float:

@@ -3,17 +3,68 @@
 Privacy does not rest on them: proofs hold for any outcome, known or not. They come from a key that
 is drawn without looking at a table, by numpy's generator. Each tree of a forest has a generator of
 its own, so that no tree's choices depend on how another one grew.
+
+Whoever has to repeat a run, as a coordinator of parties does that has died, lets all such choices
+come from a seed that it keeps (:func:`drawing_from`). Noise has nothing to do with any of this.
 """
 
 from __future__ import annotations
 
+import hashlib
 import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privet.privacy.noise import Noise
+
+_SOURCE: ContextVar[Callable[[int], bytes]] = ContextVar("source", default=secrets.token_bytes)
+
+
+def draw_bytes(size: int) -> bytes:
+    """Return random bytes that no privacy of rows rests on: of the system, or of a kept seed."""
+    return _SOURCE.get()(size)
+
+
+@contextmanager
+def drawing_from(source: Callable[[int], bytes]) -> Iterator[None]:
+    """Let :func:`draw_bytes` return what a source does, in this thread."""
+    token = _SOURCE.set(source)
+    try:
+        yield
+    finally:
+        _SOURCE.reset(token)
+
+
+class SeededBytes:
+    """Random bytes that follow from a seed of 32 bytes, one after the other.
+
+    Nobody who does not have the seed can tell them from other random bytes (SHAKE-256).
+
+    Examples
+    --------
+    >>> seed = SeededBytes.new_seed()
+    >>> SeededBytes(seed)(8) == SeededBytes(seed)(8)
+    True
+    """
+
+    def __init__(self, seed: bytes) -> None:
+        self._seed = seed
+        self._drawn = 0
+
+    @staticmethod
+    def new_seed() -> bytes:
+        """Return a new seed."""
+        return secrets.token_bytes(32)
+
+    def __call__(self, size: int) -> bytes:
+        """Return the next bytes."""
+        self._drawn += 1
+        return hashlib.shake_256(self._seed + self._drawn.to_bytes(8, "little")).digest(size)
 
 
 class Coins:
@@ -36,7 +87,7 @@ class Coins:
     def of(cls, random_state: Any) -> Coins:
         """Return coins for None, or repeatable ones for a seed or an audit's noise."""
         if random_state is None:
-            return cls(secrets.randbits(64))
+            return cls(int.from_bytes(draw_bytes(8), "little"))
         if isinstance(random_state, Noise):
             return cls(0)
         if isinstance(random_state, np.random.RandomState):
@@ -49,7 +100,9 @@ class Coins:
 
     def shuffled(self, items: Any) -> NDArray[np.intp]:
         """Return numbers, or those below a bound, in random order."""
-        return np.asarray(self._generator.permutation(items))
+        found = np.arange(items) if isinstance(items, int) else np.array(items, dtype=np.intp)
+        self._generator.shuffle(found)
+        return found
 
     def below(self, bound: int) -> int:
         """Return a random number from 0 to below a bound."""

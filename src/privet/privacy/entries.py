@@ -38,10 +38,19 @@ class QuestionKind(StrEnum):
     SUMS = "sums"
     SLOPES = "slopes"
     CALIBRATION = "calibration"
+    CONFUSION = "confusion"
+    SCORE_COUNTS = "score-counts"
+    ERRORS = "errors"
+    MODEL = "model"
     QUANTILES = "quantiles"
+    SCHEMA = "schema"
+    BOUNDS = "bounds"
     #: From an older file, in that file's words.
     OTHER = "other"
 
+
+#: The portions into which a table may be divided before anything is asked of it.
+PORTIONS = ("training", "comparison", "test")
 
 #: What belongs to a question besides its kind.
 _OF_QUESTION: dict[QuestionKind, tuple[str, ...]] = {
@@ -50,8 +59,11 @@ _OF_QUESTION: dict[QuestionKind, tuple[str, ...]] = {
     QuestionKind.SPLIT_GAINS: ("criterion",),
     QuestionKind.HALVING_FEATURE: ("criterion",),
     QuestionKind.FEATURES: ("count",),
+    QuestionKind.MODEL: ("count",),
     QuestionKind.WHOLE_TREE: ("depth",),
     QuestionKind.QUANTILES: ("feature",),
+    QuestionKind.SCHEMA: ("count",),
+    QuestionKind.BOUNDS: ("count",),
     QuestionKind.OTHER: ("text",),
 }
 
@@ -70,7 +82,8 @@ class Question:
     depth : int, optional
         The depth of a whole tree.
     count : int, optional
-        How many features are chosen.
+        How many features are chosen, among how many models, or of how many columns bounds or lists
+        were found.
     text : str, optional
         What an older file says, where the kind is not known.
     """
@@ -99,15 +112,20 @@ class Place:
         was not. None if not known, as in files of version 1.
     text : str, optional
         What an older file says, where the level is not known.
+    portion : str, optional
+        Which of the :data:`PORTIONS` of the table was asked; None if it was not divided so.
     """
 
     level: int | None = 0
     parts: int | None = 1
     text: str | None = None
+    portion: str | None = None
 
     def __post_init__(self) -> None:
         if (self.level is None) == (self.text is None):
             raise ValueError("a place has a level, or a text")
+        if self.portion is not None and self.portion not in PORTIONS:
+            raise ValueError("a place has a portion that is none")
 
 
 class MechanismKind(StrEnum):
@@ -206,33 +224,52 @@ class Entry:
         """What each record paid in zCDP."""
         return as_float(self.cost.rho)
 
+    @property
+    def variance(self) -> float | None:
+        """The variance of the noise in each of the answers, if the mechanism says it."""
+        kind, sensitivity = self.mechanism.kind, self.mechanism.sensitivity
+        if sensitivity is None:
+            return None
+        if kind is MechanismKind.DISCRETE_LAPLACE and self.cost.epsilon:
+            return 2 * float(sensitivity / self.cost.epsilon) ** 2
+        if kind is MechanismKind.DISCRETE_GAUSSIAN and self.cost.rho:
+            return float(sensitivity / (2 * self.cost.rho))
+        return None
+
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as plain data; amounts are fractions, written as text."""
         return {
             "question": _plain(self.question),
             "place": {"level": self.place.level, "parts": self.place.parts}
-            | ({} if self.place.text is None else {"text": self.place.text}),
+            | ({} if self.place.text is None else {"text": self.place.text})
+            | ({} if self.place.portion is None else {"portion": self.place.portion}),
             "cells": self.cells,
             "mechanism": _plain(self.mechanism),
             "epsilon": write_amount(self.cost.epsilon),
             "rho": write_amount(self.cost.rho),
-        }
+        } | ({"delta": write_amount(self.cost.delta)} if self.cost.delta else {})
 
     @classmethod
     def from_dict(cls, plain: Any) -> Entry:
         """Read an entry, checking every field; whatever is wrong is a ValueError."""
-        plain = _fields_of(plain, {"question", "place", "cells", "mechanism", "epsilon", "rho"})
-        place = _fields_of(plain["place"], {"level", "parts"}, {"text"})
+        needed = {"question", "place", "cells", "mechanism", "epsilon", "rho"}
+        plain = _fields_of(plain, needed, {"delta"})
+        place = _fields_of(plain["place"], {"level", "parts"}, {"text", "portion"})
         return cls(
             _read_question(plain["question"]),
             Place(
                 None if place["level"] is None else read_count(place["level"]),
                 None if place["parts"] is None else read_count(place["parts"], least=1),
                 read_text(place["text"]) if "text" in place else None,
+                read_text(place["portion"]) if "portion" in place else None,
             ),
             read_count(plain["cells"]),
             _read_mechanism(plain["mechanism"]),
-            Cost(read_any_amount(plain["epsilon"]), read_any_amount(plain["rho"])),
+            Cost(
+                read_any_amount(plain["epsilon"]),
+                read_any_amount(plain["rho"]),
+                read_amount(plain.get("delta", "0")),
+            ),
         )
 
 

@@ -8,7 +8,8 @@ the two add up as well:
     cost(cell) = own charges + sum over its divisions of the largest cost of a part
 
 The table's total is the root's cost, computed exactly and kept in two accountants, pure epsilon and
-zCDP. A charge is refused *before* anything is computed if the total would exceed the budget.
+zCDP. A third book has the deltas of thresholds, which only the whole table is charged for; they add
+up. A charge is refused *before* anything is computed if the total would exceed the budget.
 
 A *subledger* keeps the books of one fit. To the table's ledger it is one more division of the
 whole, with one part: so fits add up, and a charge must be within both budgets.
@@ -19,19 +20,29 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privet import fragments
 from privet.errors import BudgetError, BudgetExceeded
 from privet.privacy.budget import Amount, Budget, Cost
+from privet.privacy.counts import NoisyCount
 from privet.privacy.entries import Entry, MechanismFacts, Place, Question
-from privet.privacy.words import question_words
+from privet.privacy.words import mechanism_words, place_words, question_words
+
+#: More entries are not shown in a notebook.
+_MOST_SHOWN = 200
 
 _ZERO = Fraction(0)
+
+
+class Recalled(Exception):
+    """A question is charged, and shall not be answered: see :meth:`Ledger.recalling`."""
 
 
 class _Mechanism(Protocol):
@@ -45,7 +56,7 @@ class _Mechanism(Protocol):
 class _Group:
     """Cells that came out of one division (of several parents at once)."""
 
-    __slots__ = ("cost", "parent", "parents", "peak", "root")
+    __slots__ = ("charges", "cost", "divisions", "parent", "parents", "peak", "root")
 
     def __init__(self, parent: _Group | None, parents: list[int], *, of_ledger: bool) -> None:
         self.parent = parent
@@ -57,6 +68,9 @@ class _Group:
         self.cost: tuple[list[Amount], list[Amount]] = ([_ZERO] * size, [_ZERO] * size)
         width = 0 if parent is None else len(parent.parents)
         self.peak: tuple[list[Amount], list[Amount]] = ([_ZERO] * width, [_ZERO] * width)
+        # For the dearest path: what was charged to which cells, and what was divided further.
+        self.charges: list[tuple[list[int], list[Entry]]] = []
+        self.divisions: list[_Group] = []
 
 
 class LedgerCells:
@@ -78,10 +92,22 @@ class LedgerCells:
             raise BudgetError("the same cell is taken twice: cells must be disjoint")
         return LedgerCells(self._group, index)
 
+    @property
+    def cover_all(self) -> bool:
+        """Whether every record lies in one of them: no cell was left out on the way."""
+        index: Sequence[int] = self._index.tolist()
+        group: _Group = self._group
+        while len(set(index)) == len(group.parents):
+            if group is group.root or group.parent is None:
+                return True
+            index, group = group.parents, group.parent
+        return False
+
     def divide(self, parents: NDArray[np.intp]) -> LedgerCells:
         """Return new cells; number i is a part of cell ``parents[i]``. Free.
 
-        The caller promises that the parts of one cell are disjoint.
+        The caller promises that the parts of one cell are disjoint, and that every record of a
+        cell lies in one of its parts.
         """
         parents = np.asarray(parents, dtype=np.intp)
         if np.any(parents < 0):
@@ -113,11 +139,35 @@ class Ledger:
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self._entries: list[Entry] = []
+        self._delta: Amount = _ZERO
+        self._counts: dict[int, NoisyCount] = {}
         self._lock = threading.Lock()
-        self._closed = False
+        self._closed = self._recalling = False
         self._root = _Group(None, [0], of_ledger=True)
         #: The ledgers that a charge is written to, this one first.
         self._chain: tuple[Ledger, ...] = (self,)
+
+    def __repr__(self) -> str:
+        left, limit = readable(self.left, self.budget), readable(self.budget.limit, self.budget)
+        return f"<Ledger: {left} of {limit} left, {len(self.entries)} entries>"
+
+    def _repr_html_(self) -> str:
+        unit = "epsilon" if self.budget.accountant == "pure" else "rho"
+        rows = [
+            (
+                question_words(entry.question),
+                place_words(entry.place),
+                entry.cells,
+                mechanism_words(entry.mechanism),
+                f"{entry.epsilon if unit == 'epsilon' else entry.rho:.4g}",
+            )
+            for entry in self.entries[:_MOST_SHOWN]
+        ]
+        head = ["question", "of", "cells", "mechanism", f"{unit} for each record"]
+        return fragments.whole(
+            fragments.paragraph(repr(self), bold=True),
+            fragments.table(head, rows, "cells of one level are disjoint: a record pays in one"),
+        )
 
     def subledger(self, budget: Budget) -> Ledger:
         """Return books for a part of what is left, such as one fit's.
@@ -145,8 +195,21 @@ class Ledger:
                 f"{left}. Nothing was computed and nothing was spent",
                 left=left,
             )
+        return self._below(budget, self._root, 0)
+
+    def portions(self, count: int) -> list[Ledger]:
+        """Return books for disjoint parts of the table, each with the whole budget.
+
+        To this ledger they are one division of the whole: the dearest of them is what they cost.
+        The caller promises that no record is in two of them.
+        """
+        parts = _Group(self._root, [0] * count, of_ledger=False)
+        return [self._below(self.budget, parts, number) for number in range(count)]
+
+    def _below(self, budget: Budget, group: _Group, cell: int) -> Ledger:
+        """Return books of a budget for one cell of a group."""
         found = Ledger(budget)
-        found._root = _Group(self._root, [0], of_ledger=True)
+        found._root = _Group(group, [cell], of_ledger=True)
         found._lock = self._lock
         found._chain = (found, *self._chain)
         return found
@@ -156,12 +219,32 @@ class Ledger:
 
         Here and in the ledgers above, which count it in their own accountant.
         """
-        first, *above = self._chain
-        return (
-            not any(ledger._closed for ledger in self._chain)
-            and first.budget.covers(first.total + budget.worst)
-            and all(book.budget.amount(budget.worst) <= book.left for book in above)
+        if any(ledger._closed for ledger in self._chain):
+            return False
+        delta = Fraction(budget.threshold_delta)
+        totals = self._totals(self._root, [0], [budget.worst], delta)[0]
+        return all(
+            ledger.budget.covers(total) for ledger, total in zip(self._chain, totals, strict=True)
         )
+
+    def _totals(
+        self, group: _Group, index: list[int], costs: list[Cost], delta: Amount
+    ) -> tuple[list[Cost], list[_Update]]:
+        """Return what a charge would bring the totals of this ledger and those above to.
+
+        And what it would change.
+        """
+        in_epsilon = _raise_costs(group, index, [cost.epsilon for cost in costs], book=0)
+        in_rho = _raise_costs(group, index, [cost.rho for cost in costs], book=1)
+        totals = [
+            Cost(
+                _new_total(ledger._root.cost[0], in_epsilon),
+                _new_total(ledger._root.cost[1], in_rho),
+                ledger._delta + delta,
+            )
+            for ledger in self._chain
+        ]
+        return totals, in_epsilon + in_rho
 
     @property
     def root(self) -> LedgerCells:
@@ -174,9 +257,71 @@ class Ledger:
         return tuple(self._entries)
 
     @property
+    def counts(self) -> tuple[NoisyCount, ...]:
+        """The released numbers of all records, and of those of each class: the least noisy."""
+        return tuple(self._counts.values())
+
+    def keep_count(
+        self, cells: LedgerCells, released: NDArray[np.int64], deviations: Sequence[float]
+    ) -> None:
+        """Remember a released number of records, if the cells are all of the table.
+
+        Parameters
+        ----------
+        cells : LedgerCells
+            The cells that were asked.
+        released : array
+            What left: one number per cell, or one per cell and class.
+        deviations : sequence of float
+            The standard deviation of the noise: one for all cells, or one for each.
+        """
+        if not cells.cover_all:
+            return
+        variances = [deviation**2 for deviation in deviations]
+        variance = sum(variances) if len(variances) > 1 else len(cells) * variances[0]
+        values = np.atleast_1d(np.asarray(released).sum(axis=0)).tolist()
+        found = NoisyCount(tuple(map(int, values)), math.sqrt(variance))
+        with self._lock:
+            for ledger in self._chain:
+                known = ledger._counts.get(len(values))
+                if known is None or found.deviation < known.deviation:
+                    ledger._counts[len(values)] = found
+
+    @property
     def total(self) -> Cost:
-        """What the most expensive record has paid, in both accountants."""
-        return Cost(self._root.cost[0][0], self._root.cost[1][0])
+        """What the most expensive record has paid, in both accountants, and all deltas."""
+        return Cost(self._root.cost[0][0], self._root.cost[1][0], self._delta)
+
+    def path(self, unit: str) -> tuple[int, ...]:
+        """Return the entries that the total consists of: those that the dearest record has paid.
+
+        Parameters
+        ----------
+        unit : str
+            ``"epsilon"`` or ``"rho"``: in which book the record is the dearest.
+
+        Returns
+        -------
+        tuple of int
+            Positions in :attr:`entries`, rising. Their amounts add up to :attr:`total`, exactly.
+        """
+        book = {"epsilon": 0, "rho": 1}[unit]
+        with self._lock:
+            places = {id(entry): place for place, entry in enumerate(self._entries)}
+            found: list[int] = []
+            waiting = [(self._root, 0)]
+            while waiting:
+                group, cell = waiting.pop()
+                for index, entries in group.charges:
+                    if cell in index:
+                        one = entries[index.index(cell)] if len(entries) > 1 else entries[0]
+                        found.append(places[id(one)])
+                for division in group.divisions:
+                    costs = division.cost[book]
+                    parts = [i for i, parent in enumerate(division.parents) if parent == cell]
+                    if parts:
+                        waiting.append((division, max(parts, key=lambda i: costs[i])))
+        return tuple(sorted(found))
 
     @property
     def left(self) -> Amount:
@@ -219,17 +364,17 @@ class Ledger:
             if len(mechanisms) != len(cells):
                 raise BudgetError("give one mechanism for all cells, or one for each")
             costs = [mechanism.cost for mechanism in mechanisms]
-            entries = [
-                Entry(question, place, number, facts, cost)
-                for (facts, cost), number in Counter(
-                    (mechanism.facts, mechanism.cost) for mechanism in mechanisms
-                ).items()
-            ]
+            ways = [(mechanism.facts, mechanism.cost) for mechanism in mechanisms]
+            by_way = {
+                way: Entry(question, place, number, *way) for way, number in Counter(ways).items()
+            }
+            entries, of_cells = list(by_way.values()), [by_way[way] for way in ways]
         else:
             costs = [mechanisms.cost] * len(cells)
             entries = [Entry(question, place, len(cells), mechanisms.facts, costs[0])]
+            of_cells = entries
         for entry in entries:
-            for amount in (entry.cost.epsilon, entry.cost.rho):
+            for amount in (entry.cost.epsilon, entry.cost.rho, entry.cost.delta):
                 if not amount >= 0 or (isinstance(amount, float) and amount != math.inf):
                     raise BudgetError("a cost must be an exact amount, and not negative")
         if cells._group.root is not self._root:
@@ -237,20 +382,16 @@ class Ledger:
         index = cells._index.tolist()
         if len(set(index)) < len(index):
             raise BudgetError("the same cell is asked twice in one question")
+        delta = sum((cost.delta for cost in costs), _ZERO)
+        if delta and cells._group is not self._root:
+            raise BudgetError("a delta is charged to the whole table only")
         with self._lock:
             if any(ledger._closed for ledger in self._chain):
                 raise BudgetExceeded(
                     "the books of this table are closed: its fit is finished", left="nothing"
                 )
-            changed_epsilon = _raise_costs(
-                cells._group, index, [cost.epsilon for cost in costs], book=0
-            )
-            changed_rho = _raise_costs(cells._group, index, [cost.rho for cost in costs], book=1)
-            for ledger in self._chain:
-                total = Cost(
-                    _new_total(ledger._root.cost[0], changed_epsilon),
-                    _new_total(ledger._root.cost[1], changed_rho),
-                )
+            totals, changes = self._totals(cells._group, index, costs, delta)
+            for ledger, total in zip(self._chain, totals, strict=True):
                 if not ledger.budget.covers(total):
                     left = readable(ledger.left, ledger.budget)
                     raise BudgetExceeded(
@@ -261,13 +402,38 @@ class Ledger:
                     )
             for ledger in self._chain:
                 ledger._entries += entries
+                ledger._delta += delta
+            cells._group.charges.append((index, of_cells))
+            _join(cells._group)
             # From the root down: an interruption leaves the books too high, never too low.
-            for values, changed in reversed(changed_epsilon + changed_rho):
+            for values, changed in reversed(changes):
                 for i, value in changed.items():
                     values[i] = value
+        if self._recalling:
+            raise Recalled
+
+    @contextmanager
+    def recalling(self) -> Iterator[None]:
+        """Charge again what was answered before a restart: every charge raises :class:`Recalled`.
+
+        It is written down then, and whoever asked comes to no answer: nothing is computed, and no
+        noise is drawn. For one thread.
+        """
+        self._recalling = True
+        try:
+            yield
+        finally:
+            self._recalling = False
 
 
 _Update = tuple[list[Amount], dict[int, Amount]]
+
+
+def _join(group: _Group) -> None:
+    """Let a group's parents know of it, now that it was charged; others need not be kept."""
+    while group.parent is not None and not any(group is one for one in group.parent.divisions):
+        group.parent.divisions.append(group)
+        group = group.parent
 
 
 def _raise_costs(

@@ -11,7 +11,7 @@ All randomness comes from a :class:`~privet.privacy.noise.Noise`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import ClassVar, NewType
@@ -446,9 +446,12 @@ class ByLogWeights:
     epsilon : Fraction
         The cost, the error of computing log weights in doubles included
         (docs/proofs/whole-trees.md).
+    unit_parts : int
+        In how many parts who pays counts; each adds its own error (docs/proofs/units.md).
     """
 
     epsilon: Amount
+    unit_parts: int = field(default=1, kw_only=True)
 
     #: Bounds on the loss by rounding: relative to the rate, and absolute.
     RELATIVE_SLACK = Fraction(1, 2**12)
@@ -457,14 +460,16 @@ class ByLogWeights:
     LIMIT_RATE = 2.0**20
 
     def __post_init__(self) -> None:
-        if self.epsilon < 4 * self.ABSOLUTE_SLACK:
-            raise BudgetError("epsilon is too small to draw with: less than 4e-6")
+        least = 4 * self.unit_parts * self.ABSOLUTE_SLACK
+        if self.epsilon < least:
+            raise BudgetError(f"epsilon is too small to draw with: less than {float(least):.1g}")
 
     def rate_for(self, spread: int) -> float:
-        """Return the weight of a unit of the score, rounded down."""
+        """Return the weight of a unit of a score that a part moves by the spread, rounded down."""
         if self.epsilon == math.inf:
             return self.LIMIT_RATE
-        ideal = (self.epsilon - self.ABSOLUTE_SLACK) / (1 + self.relative_slack) / spread
+        left = self.epsilon - self.unit_parts * self.ABSOLUTE_SLACK
+        ideal = left / (1 + self.relative_slack) / (self.unit_parts * spread)
         rate = float(min(ideal, Fraction(self.LIMIT_RATE)))
         return rate if rate <= ideal else math.nextafter(rate, 0.0)
 
@@ -490,7 +495,7 @@ class WholeTree(ByLogWeights):
 
     @property
     def rate(self) -> float:
-        """How much a correctly classified record raises a tree's log weight."""
+        """How much a correctly classified record, or part, raises a tree's log weight."""
         return self.rate_for(1)
 
 

@@ -1,10 +1,11 @@
 """Where randomness comes from.
 
-:class:`SecureNoise` is the only source for private answers: exact integer samplers of OpenDP, which
-draw from the operating system's cryptographic generator. OpenDP has no seed, by design, so
-:class:`SeededNoise` reimplements the same laws on numpy's generator, for tests and experiments
-only; it is fast and repeatable, hence worthless as protection, and whatever uses it is marked as
-not private.
+:class:`SecureNoise` is the only source for private answers: exact integer samplers on the operating
+system's cryptographic generator. Laplace noise is OpenDP's. Gaussian noise and selections, of which
+learners need tens of thousands, are our own (``gaussians``, ``stretches``, ``flips``). OpenDP has
+no seed, by design, so :class:`SeededNoise` reimplements the same laws on numpy's generator, for
+tests and experiments only; it is fast and repeatable, hence worthless as protection, and whatever
+uses it is marked as not private.
 
 All values are integers. A scale of zero means no noise (an infinite epsilon).
 """
@@ -23,7 +24,9 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.privacy.stretches import draw_stretches
+from privet.privacy.flips import permute_and_flip as draw_flip
+from privet.privacy.gaussians import LARGEST_SCALE, draw_gaussians
+from privet.privacy.stretches import draw_stretch, draw_stretches
 
 #: How the reason begins why a model with repeatable noise is not private.
 SEEDED = "random_state is fixed"
@@ -108,7 +111,7 @@ class _Bitwise(ABC):
 
 
 class SecureNoise(_Bitwise):
-    """Exact integer noise from OpenDP's cryptographic samplers."""
+    """Exact integer noise from cryptographic bits."""
 
     private = True
 
@@ -118,6 +121,9 @@ class SecureNoise(_Bitwise):
 
     def add_gaussian(self, values: Integers, scale: float) -> Integers:
         """See :class:`Noise`."""
+        if 0 < scale < LARGEST_SCALE:
+            noise = draw_gaussians(values.size, scale, self).reshape(values.shape)
+            return _saturating_sum(values, noise)
         return self._add(_gaussian, values, scale)
 
     @staticmethod
@@ -137,11 +143,13 @@ class SecureNoise(_Bitwise):
 
     def permute_and_flip(self, scores: Integers, scale: float) -> int:
         """See :class:`Noise`."""
-        return int(np.argmax(scores)) if scale == 0 else _noisy_max(scale, False)(scores.tolist())
+        return int(np.argmax(scores)) if scale == 0 else draw_flip(scores.tolist(), scale, self)
 
     def exponential(self, scores: Integers, scale: float) -> int:
-        """See :class:`Noise`."""
-        return int(np.argmax(scores)) if scale == 0 else _noisy_max(scale, True)(scores.tolist())
+        """See :class:`Noise`. A grid on which every point is a stretch of its own."""
+        if scale == 0:
+            return int(np.argmax(scores))
+        return draw_stretch(scores, np.ones(len(scores), np.int64), 1 / Fraction(scale), self)
 
     def bits(self, count: int) -> int:
         """Return a uniform integer in [0, 2^count)."""
@@ -240,25 +248,6 @@ def _gaussian(scale: float) -> Any:
 
     _enable_opendp()
     return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
-
-
-@lru_cache(maxsize=64)
-def _noisy_max(scale: float, gumbel: bool) -> Any:
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_noisy_max
-    from opendp.measures import max_divergence, zero_concentrated_divergence
-    from opendp.metrics import linf_distance
-
-    _enable_opendp()
-    # OpenDP draws Gumbel noise (the exponential mechanism) for zCDP and exponential noise
-    # (permute-and-flip) for pure DP. `monotonic` only changes its privacy map, which we do not
-    # use: our spreads are ranges, and our mechanisms compute the scale (see mechanisms.py).
-    return make_noisy_max(
-        vector_domain(atom_domain(T="i64")),
-        linf_distance(T="i64", monotonic=True),
-        zero_concentrated_divergence() if gumbel else max_divergence(),
-        scale=scale,
-    )
 
 
 @lru_cache(maxsize=1)

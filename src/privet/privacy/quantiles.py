@@ -40,10 +40,13 @@ class Quantiles:
         since what lies between the cuts of the levels above is disjoint.
     epsilon : Fraction
         The cost of all levels.
+    unit_parts : int
+        In how many parts who pays counts; one, if that is a record.
     """
 
     parts: int
     epsilon: Amount
+    unit_parts: int = 1
 
     def __post_init__(self) -> None:
         if self.parts < 2:
@@ -63,7 +66,7 @@ class Quantiles:
         the larger of both when a record is added, up or down.
         """
         spread = spread_of(max(left, right), monotone=False)
-        return GridExponential(spread, self.epsilon / self.levels)
+        return GridExponential(self.unit_parts * spread, self.epsilon / self.levels)
 
     @property
     def facts(self) -> MechanismFacts:
@@ -131,6 +134,8 @@ class JointQuantiles(ByLogWeights):
     epsilon : Fraction
     parts : int
         How many parts the cuts divide the records into, up to 32.
+    unit_parts : int
+        In how many parts who pays counts; one, if that is a record.
     """
 
     parts: int
@@ -154,8 +159,8 @@ class JointQuantiles(ByLogWeights):
     def rate(self) -> float:
         """The weight of a unit of ``-sum of abs(parts * part - all)``.
 
-        A new record moves its own part's term by up to ``parts - 1`` and each other by up to one,
-        up or down.
+        A new record moves its own part's term by up to ``parts - 1`` and each other by up to
+        one, up or down.
         """
         return self.rate_for(int(spread_of(2 * (self.parts - 1), monotone=False)))
 

@@ -18,7 +18,10 @@ A file may be damaged, or made by somebody who means harm: limits first, then ev
 (docs/formats.md), and whatever is wrong is a :class:`~privet.errors.LedgerFileError`. That goes for
 a journal beside it, too, by which SQLite undoes what a killed process left half done. Entries,
 which no amount depends on, are checked when they are read. Files of version 1 are read as they
-are; the first transaction that writes brings them to version 2.
+are; the first transaction that writes brings them to version 2. Books that are opened with kinds of
+columns, or with a delta for thresholds, have version 3, and others stay at version 2. The first
+reservation for a *study*, which outlives the process that made it, adds a table, and 2 to the
+version.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Context
@@ -39,9 +42,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
+from privet import fragments
 from privet.errors import BudgetError, BudgetExceeded, LedgerFileError
 from privet.privacy.amounts import read_amount, write_amount
-from privet.privacy.budget import Amount, Budget, Cost
+from privet.privacy.budget import Amount, Budget, Cost, as_float
 from privet.privacy.entries import (
     Entry,
     MechanismFacts,
@@ -51,11 +55,18 @@ from privet.privacy.entries import (
     QuestionKind,
 )
 from privet.privacy.ledger import readable
+from privet.privacy.odds import warn_of
 from privet.privacy.versions import read_entry
 from privet.visible import quoted
 
+#: Older fits are not shown in a notebook.
+_MOST_SHOWN = 50
+
 _APPLICATION_ID = 0x50525654  # "PRVT"
-_VERSION = 2
+#: The newest version, and that of books without kinds of columns, deltas of thresholds and studies.
+_VERSION, _PLAIN = 5, 2
+#: Books with kinds of columns and deltas of thresholds; what studies add to a version.
+_WITH_DELTAS, _STUDIES = 3, 2
 _WAIT_SECONDS = 120.0
 
 _LAYOUT = {
@@ -67,6 +78,27 @@ _LAYOUT = {
     id INTEGER PRIMARY KEY, purpose TEXT NOT NULL, asked TEXT NOT NULL,
     reserved TEXT NOT NULL, reserved_at REAL NOT NULL,
     spent TEXT, settled_at REAL, entries TEXT
+)""",
+}
+#: The same for books of version 3: what kinds the columns have, and the book of deltas.
+_LAYOUT_WITH_DELTAS = {
+    "opening": """CREATE TABLE opening (
+    version INTEGER NOT NULL, table_name TEXT, columns TEXT NOT NULL,
+    epsilon TEXT, delta REAL, rho TEXT, opened REAL NOT NULL,
+    kinds TEXT, threshold_delta TEXT NOT NULL
+)""",
+    "draws": """CREATE TABLE draws (
+    id INTEGER PRIMARY KEY, purpose TEXT NOT NULL, asked TEXT NOT NULL,
+    reserved TEXT NOT NULL, reserved_at REAL NOT NULL,
+    spent TEXT, settled_at REAL, entries TEXT,
+    reserved_delta TEXT NOT NULL, spent_delta TEXT
+)""",
+}
+#: And where studies have reserved something: which draw is whose, and how far each has come.
+_STUDIES_TABLE = {
+    "studies": """CREATE TABLE studies (
+    draw INTEGER PRIMARY KEY, name TEXT NOT NULL, token TEXT NOT NULL,
+    answers INTEGER NOT NULL, spent TEXT NOT NULL
 )""",
 }
 
@@ -105,11 +137,42 @@ class Withdrawal:
     spent: Fraction | None
     settled_at: float | None
     entries: tuple[Entry, ...]
+    reserved_delta: Fraction = Fraction(0)
+    spent_delta: Fraction | None = None
 
     @property
     def counted(self) -> Fraction:
         """What counts against the total: what was spent, or all that was reserved."""
         return self.reserved if self.spent is None else self.spent
+
+    @property
+    def counted_delta(self) -> Fraction:
+        """The same of the deltas of thresholds."""
+        return self.reserved_delta if self.spent_delta is None else self.spent_delta
+
+
+@dataclass(frozen=True)
+class StudyBooks:
+    """How far a study has come, as a ledger file has it.
+
+    Attributes
+    ----------
+    name : str
+    draw : int
+        The draw by which its whole budget was reserved.
+    token : str
+        What its journal begins with: no other journal goes on with it.
+    answers : int
+        How many charged answers the file has counted.
+    spent : Fraction
+        What they cost so far; until the draw is settled, all that was reserved counts.
+    """
+
+    name: str
+    draw: int
+    token: str
+    answers: int
+    spent: Fraction
 
 
 @dataclass(frozen=True)
@@ -121,11 +184,19 @@ class Books:
     columns: tuple[str, ...]
     withdrawals: tuple[Withdrawal, ...]
     spent: Fraction
+    spent_delta: Fraction
+    kinds: Mapping[str, str] | None
+    studies: tuple[StudyBooks, ...] = ()
 
     @property
     def left(self) -> Amount:
         """What is left for further fits, in the accountant's amounts."""
         return self.budget.limit - self.spent
+
+    @property
+    def left_delta(self) -> Amount:
+        """What is left for thresholds."""
+        return self.budget.threshold_delta - self.spent_delta
 
 
 @dataclass(frozen=True)
@@ -138,6 +209,31 @@ class Reservation:
     def settle(self, spent: Cost, entries: Sequence[Entry]) -> None:
         """Write down what was really spent; the rest goes back to the table's owner."""
         self.store._settle(self.id, spent, entries)
+
+
+@dataclass(frozen=True)
+class StudyReservation(Reservation):
+    """The right of a study to spend a budget, in whatever process goes on with its journal."""
+
+    name: str
+
+    def count(self, answers: int, spent: Cost) -> None:
+        """Write down that the study has one more charged answer, before it is sent.
+
+        Parameters
+        ----------
+        answers : int
+            How many there are now.
+        spent : Cost
+            What all of them cost.
+
+        Raises
+        ------
+        LedgerFileError
+            If the file does not have one less: another process goes on with the study, or the file
+            was restored from a backup.
+        """
+        self.store._count(self, answers, spent)
 
 
 @dataclass(frozen=True)
@@ -160,6 +256,32 @@ class LedgerStore:
         # Absolute, so that neither os.chdir nor pickling leads to another file.
         object.__setattr__(self, "path", Path(self.path).absolute())
 
+    def _repr_html_(self) -> str:
+        books = self.books
+        unit = "epsilon" if books.budget.accountant == "pure" else "rho"
+        rows = [
+            (
+                draw.id,
+                time.strftime("%Y-%m-%d %H:%M", time.gmtime(draw.reserved_at)),
+                draw.purpose,
+                draw.asked,
+                f"{float(draw.counted):.6g}",
+                "settled" if draw.spent is not None else "reserved",
+            )
+            for draw in books.withdrawals[-_MOST_SHOWN:]
+        ]
+        left = f"{as_float(books.left):.6g} of {as_float(books.budget.limit):.6g} left"
+        hidden = len(books.withdrawals) - len(rows)
+        more = f"; the first {hidden} fits are not shown" if hidden else ""
+        return fragments.whole(
+            fragments.paragraph(f"Ledger of {books.table or 'a table'}: {unit} {left}", bold=True),
+            fragments.table(
+                ["fit", "when (UTC)", "purpose", "asked", f"counted {unit}", "state"],
+                rows,
+                f"what fits took{more}",
+            ),
+        )
+
     @classmethod
     def create(
         cls,
@@ -168,6 +290,8 @@ class LedgerStore:
         *,
         columns: Sequence[str],
         table: str | None = None,
+        unit: str | None = None,
+        kinds: Mapping[str, str] | None = None,
     ) -> LedgerStore:
         """Open the books of a table, once.
 
@@ -181,11 +305,20 @@ class LedgerStore:
             The table's columns. A fit that names any other column is about another table.
         table : str, optional
             The table's name; fits that name another table are refused.
+        unit : str, optional
+            The column that says whose record a record is, if persons pay. A fit that counts
+            records, or persons by another column, is refused: what is paid must add up.
+        kinds : mapping of str to str, optional
+            What kind each column has, the unit among them, if that is all that is known: a schema
+            that is discovered with other kinds is refused (:class:`~privet.kinds.Kinds`).
         """
+        if kinds is None and unit is not None:
+            kinds = {unit: "unit"}
         if budget.limit == math.inf:
             raise BudgetError("the total budget of a table must be finite")
+        warn_of(budget)
         store = cls(Path(path))
-        row = _opening_row(budget, columns, table)
+        row = _opening_row(budget, columns, table, kinds)
         if len(os.fsencode(store.path.name + _JOURNAL)) > _MAX_NAME:
             raise LedgerFileError(
                 f"cannot create the ledger file: its name is too long, at most "
@@ -209,9 +342,10 @@ class LedgerStore:
             with unfinished._connection() as connection:
                 connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
                 connection.execute("BEGIN IMMEDIATE")
-                for statement in _LAYOUT.values():
+                for statement in _LAYOUTS[row[0]].values():
                     connection.execute(statement)
-                connection.execute("INSERT INTO opening VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+                places = ", ".join("?" * len(row))
+                connection.execute(f"INSERT INTO opening VALUES ({places})", row)  # noqa: S608
                 connection.execute("COMMIT")
             os.link(unfinished.path, store.path, follow_symlinks=False)
             _sync(store.path.parent)
@@ -235,8 +369,16 @@ class LedgerStore:
         """All that the file says, read at one moment, so that its parts agree."""
         with self._reading() as (connection, opening):
             draws = tuple(_draws(connection, opening))
-            spent = _spent(draws, opening)
-            return Books(opening.budget, opening.table, opening.columns, draws, spent)
+            return Books(
+                opening.budget,
+                opening.table,
+                opening.columns,
+                draws,
+                _spent(draws, opening),
+                _spent_delta(draws, opening),
+                opening.kinds,
+                _studies(connection, opening),
+            )
 
     @property
     def budget(self) -> Budget:
@@ -282,6 +424,8 @@ class LedgerStore:
         *,
         columns: Sequence[str],
         table: str | None = None,
+        unit: str | None = None,
+        kinds: Mapping[str, str] | None = None,
     ) -> Reservation:
         """Set aside a whole budget for one fit, durably, or refuse and change nothing.
 
@@ -290,54 +434,211 @@ class LedgerStore:
         BudgetExceeded
             If less is left than is asked for.
         LedgerFileError
-            If the file belongs to another table, or is full.
+            If the file belongs to another table, counts other units, or is full.
         """
         with self._writing() as (connection, opening):
-            self._check_table(opening, columns, table)
-            total = opening.budget
-            asked = total.amount(budget.worst)
-            draws = list(_draws(connection, opening, with_entries=False))
-            if len(draws) >= _MAX_DRAWS:
-                raise LedgerFileError(
-                    f"{self.path} has {_MAX_DRAWS} draws, and no ledger file holds more. Nothing "
-                    "was computed and nothing was spent; its owner may open a new file with what "
-                    "is left, and use this one no more"
-                )
-            left = total.limit - _spent(draws, opening)
-            # What is written may be rounded up, and must be left all the same.
-            if asked > left or read_amount(write_amount(asked)) > left:
-                raise BudgetExceeded(
-                    _refusal(budget, asked, total, left, self.path)
-                    + ". Nothing was computed and nothing was spent",
-                    left=readable(left, total),
-                )
-            cursor = connection.execute(
-                "INSERT INTO draws (purpose, asked, reserved, reserved_at) VALUES (?, ?, ?, ?)",
-                (_writable(purpose), str(budget), write_amount(asked), time.time()),
+            about = columns, table, unit or _unit_of(kinds), kinds
+            granted = self._granted(connection, opening, budget, *about)
+            return Reservation(self, _draw(connection, opening, budget, purpose, *granted))
+
+    def reserve_study(
+        self,
+        name: str,
+        token: str,
+        budget: Budget,
+        *,
+        columns: Sequence[str],
+        table: str | None = None,
+        unit: str | None = None,
+    ) -> StudyReservation:
+        """Set aside a whole budget for a study, which any later process may go on with.
+
+        Parameters
+        ----------
+        name : str
+            The study's name; a ledger file has one study of a name, once and for all.
+        token : str
+            What the study's journal begins with.
+        budget, columns, table, unit
+            As for :meth:`reserve`.
+        """
+        if not name or name != _writable(name) or not _is_token(token):
+            raise LedgerFileError(
+                f"a study has a name of up to {_WRITTEN_TEXT} characters, and a token of 32 digits"
             )
-            assert cursor.lastrowid is not None
-            return Reservation(self, cursor.lastrowid)
+        with self._writing() as (connection, opening):
+            if any(study.name == name for study in _studies(connection, opening)):
+                raise LedgerFileError(
+                    f"{self.path} has a study {quoted(name)} already: a study's budget is "
+                    "reserved once; take another name"
+                )
+            granted = self._granted(connection, opening, budget, columns, table, unit, None)
+            if not opening.with_studies:
+                connection.execute(_STUDIES_TABLE["studies"])
+                connection.execute("UPDATE opening SET version = version + ?", (_STUDIES,))
+            draw = _draw(connection, opening, budget, f"study {name!r}", *granted)
+            connection.execute(
+                "INSERT INTO studies VALUES (?, ?, ?, ?, ?)", (draw, name, token, 0, "0")
+            )
+            return StudyReservation(self, draw, name)
+
+    def study(self, name: str) -> StudyBooks | None:
+        """Return how far a study has come; None if the file has none of that name."""
+        with self._reading() as (connection, opening):
+            found = [study for study in _studies(connection, opening) if study.name == name]
+            return found[0] if found else None
+
+    def take_over(self, name: str, token: str) -> StudyReservation:
+        """Return the reservation that a study has, for the process that has its journal.
+
+        Raises
+        ------
+        LedgerFileError
+            If there is none, it is of another journal, or it is settled.
+        """
+        with self._reading() as (connection, opening):
+            found = [study for study in _studies(connection, opening) if study.name == name]
+            if not found:
+                raise LedgerFileError(
+                    f"{self.path} has no study {quoted(name)}, and its journal says otherwise: the "
+                    "ledger file was restored from a backup, or is another one. Nothing is "
+                    "answered; put the current file in its place"
+                )
+            (study,) = found
+            if study.token != token:
+                raise LedgerFileError(
+                    f"{self.path} has a study {quoted(name)} with another journal: put that one "
+                    "into the state directory, or give the study another name. Nothing is answered"
+                )
+            (settled,) = connection.execute(
+                "SELECT spent IS NOT NULL FROM draws WHERE id = ?", (study.draw,)
+            ).fetchone()
+            if settled:
+                raise LedgerFileError(
+                    f"the study {quoted(name)} is closed: what it spent is settled in {self.path}; "
+                    "take another name for a new one"
+                )
+            return StudyReservation(self, study.draw, name)
+
+    def check(
+        self,
+        budget: Budget,
+        *,
+        columns: Sequence[str],
+        table: str | None = None,
+        unit: str | None = None,
+        kinds: Mapping[str, str] | None = None,
+    ) -> None:
+        """Raise what :meth:`reserve` would, before rows are read; nothing is set aside.
+
+        Others may draw in the meantime: only a reservation is a promise.
+        """
+        with self._reading() as (connection, opening):
+            about = columns, table, unit or _unit_of(kinds), kinds
+            self._granted(connection, opening, budget, *about)
+
+    def _granted(
+        self,
+        connection: sqlite3.Connection,
+        opening: _Opening,
+        budget: Budget,
+        columns: Sequence[str],
+        table: str | None,
+        unit: str | None,
+        kinds: Mapping[str, str] | None,
+    ) -> tuple[Amount, Fraction]:
+        """Return what a budget costs here, and its delta for thresholds, or refuse it."""
+        self._check_table(opening, columns, table, unit, kinds)
+        total = opening.budget
+        asked = total.amount(budget.worst)
+        draws = list(_draws(connection, opening, with_entries=False))
+        if len(draws) >= _MAX_DRAWS:
+            raise LedgerFileError(
+                f"{self.path} has {_MAX_DRAWS} draws, and no ledger file holds more. Nothing "
+                "was computed and nothing was spent; its owner may open a new file with what "
+                "is left, and use this one no more"
+            )
+        left = total.limit - _spent(draws, opening)
+        # What is written may be rounded up, and must be left all the same.
+        if asked > left or read_amount(write_amount(asked)) > left:
+            raise BudgetExceeded(
+                _refusal(budget, asked, total, left, self.path)
+                + ". Nothing was computed and nothing was spent",
+                left=readable(left, total),
+            )
+        delta = Fraction(budget.threshold_delta)
+        left_delta = total.threshold_delta - _spent_delta(draws, opening)
+        if delta > left_delta or read_amount(write_amount(delta)) > left_delta:
+            raise BudgetExceeded(
+                f"this asks for {budget}, but delta {float(left_delta):.3g} is left for "
+                f"thresholds in {self.path} (of {total}): ask for less delta, list the "
+                "categories and classes in the kinds, or open books with --threshold-delta. "
+                "Nothing was computed and nothing was spent",
+                left=f"delta {float(left_delta):.3g}",
+            )
+        return asked, delta
+
+    def _count(self, reservation: StudyReservation, answers: int, spent: Cost) -> None:
+        # Undone by a power cut, the count is one behind the journal, which is made good.
+        with self._writing(synchronous="FULL") as (connection, opening):
+            amount = opening.budget.amount(spent)
+            row = connection.execute(
+                "SELECT reserved FROM draws WHERE id = ? AND spent IS NULL", (reservation.id,)
+            ).fetchone()
+            if row is None:
+                raise LedgerFileError(
+                    f"the study {quoted(reservation.name)} is closed in {self.path}: nothing more "
+                    "is answered"
+                )
+            reserved = _amount(row[0])
+            if not 0 <= amount <= reserved:
+                raise BudgetError("a study cannot spend more than it reserved")
+            written = min(read_amount(write_amount(amount)), reserved)
+            changed = connection.execute(
+                "UPDATE studies SET answers = ?, spent = ? WHERE draw = ? AND answers = ?",
+                (answers, str(written), reservation.id, answers - 1),
+            ).rowcount
+            if changed != 1:
+                raise LedgerFileError(
+                    f"{self.path} has counted another number of answers of the study "
+                    f"{quoted(reservation.name)} than its journal: another process goes on with "
+                    "it, or one of the two was restored from a backup. Nothing is answered"
+                )
 
     def _settle(self, draw: int, spent: Cost, entries: Sequence[Entry]) -> None:
         with self._writing() as (connection, opening):
             amount = opening.budget.amount(spent)
             if not amount >= 0:
                 raise BudgetError("a fit cannot settle for less than nothing")
+            held = "reserved_delta" if opening.with_deltas else "'0'"
             row = connection.execute(
-                "SELECT reserved FROM draws WHERE id = ? AND spent IS NULL", (draw,)
+                f"SELECT reserved, {held} FROM draws WHERE id = ? AND spent IS NULL",  # noqa: S608
+                (draw,),
             ).fetchone()
             if row is None:
                 raise LedgerFileError(f"draw {draw} of {self.path} is settled already")
-            reserved = _amount(row[0])
-            if not amount <= reserved:
+            reserved, reserved_delta = map(_amount, row)
+            if not (amount <= reserved and 0 <= spent.delta <= reserved_delta):
                 raise BudgetError("a fit cannot settle for more than it reserved")
             written = min(read_amount(write_amount(amount)), reserved)
             connection.execute(
                 "UPDATE draws SET spent = ?, settled_at = ?, entries = ? WHERE id = ?",
                 (str(written), time.time(), _entries_text(entries, spent), draw),
             )
+            if opening.with_deltas:
+                delta = min(read_amount(write_amount(spent.delta)), reserved_delta)
+                connection.execute(
+                    "UPDATE draws SET spent_delta = ? WHERE id = ?", (str(delta), draw)
+                )
 
-    def _check_table(self, opening: _Opening, columns: Sequence[str], table: str | None) -> None:
+    def _check_table(
+        self,
+        opening: _Opening,
+        columns: Sequence[str],
+        table: str | None,
+        unit: str | None,
+        kinds: Mapping[str, str] | None,
+    ) -> None:
         if opening.table is not None and table is not None and opening.table != table:
             raise LedgerFileError(
                 f"{self.path} is the ledger of table {quoted(opening.table)}, not of "
@@ -349,6 +650,19 @@ class LedgerStore:
                 f"{self.path} is the ledger of another table: it has no column "
                 f"{quoted(strange[0])}; use this table's own ledger file"
             )
+        known = opening.kinds or {}
+        if unit != _unit_of(known):
+            raise LedgerFileError(
+                f"{self.path} counts what {_payers(_unit_of(known))} pay, and this is paid by "
+                f"{_payers(unit)}: the two do not add up; use another ledger file, or the same unit"
+            )
+        asked = kinds or {}
+        names = [name for name in asked if known.get(name, asked[name]) != asked[name]]
+        if names:
+            raise LedgerFileError(
+                f"{self.path} was opened with other kinds of columns: see {quoted(min(names))}; "
+                "use the kinds that it was opened with"
+            )
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[sqlite3.Connection, _Opening]]:
@@ -358,17 +672,20 @@ class LedgerStore:
             yield connection, self._check_opening(connection)
 
     @contextmanager
-    def _writing(self) -> Iterator[tuple[sqlite3.Connection, _Opening]]:
+    def _writing(
+        self, *, synchronous: str = "EXTRA"
+    ) -> Iterator[tuple[sqlite3.Connection, _Opening]]:
         """Open an existing ledger file for one transaction, at the current version.
 
         Whatever is raised, nothing is changed. An older file is brought to this version by the same
         transaction that first writes something.
         """
         with self._turn(), self._connection() as connection:
+            connection.execute(f"PRAGMA synchronous = {synchronous}")
             connection.execute("BEGIN IMMEDIATE")
             opening = self._check_opening(connection)
             try:
-                if opening.version < _VERSION:
+                if opening.version < _PLAIN:
                     opening = _upgrade(connection, opening)
                 yield connection, opening
             except BaseException:
@@ -411,15 +728,15 @@ class LedgerStore:
             raise LedgerFileError(
                 f"{self.path} is larger than any ledger file: at most {_MAX_BYTES >> 20} MiB"
             )
-        # As SQLite's file format has it: without a write-ahead log, ours, and with two tables that
-        # are listed on the first page.
+        # As SQLite's file format has it: without a write-ahead log, ours, and with two or three
+        # tables that are listed on the first page.
         if not (
             len(head) == 108
             and head.startswith(b"SQLite format 3\0")
             and head[18:20] == b"\1\1"
             and int.from_bytes(head[68:72]) == _APPLICATION_ID
             and head[100] == 0x0D
-            and int.from_bytes(head[103:105]) == len(_LAYOUT)
+            and int.from_bytes(head[103:105]) in {len(layout) for layout in _LAYOUTS.values()}
         ):
             raise LedgerFileError(f"{self.path} is not a ledger file, or it is damaged")
         self._check_companions()
@@ -469,8 +786,9 @@ class LedgerStore:
     def _check_opening(self, connection: sqlite3.Connection) -> _Opening:
         """Check that the file has our tables and nothing else, and read whose books these are."""
         made = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
-        ours = {("table", name, " ".join(sql.split())) for name, sql in _LAYOUT.items()}
-        if {(kind, name, " ".join(str(sql).split())) for kind, name, sql in made} != ours:
+        found = {(kind, name, " ".join(str(sql).split())) for kind, name, sql in made}
+        fits = {version for version, layout in _LAYOUTS.items() if found == _as_made(layout)}
+        if not fits:
             raise LedgerFileError(f"{self.path} is not a ledger file, or it is damaged")
         versions = connection.execute("SELECT version FROM opening LIMIT 2").fetchall()
         if len(versions) != 1 or type(versions[0][0]) is not int or versions[0][0] < 1:
@@ -481,7 +799,9 @@ class LedgerStore:
                 f"{self.path} was written by a newer Privet: its format has version {version}, and "
                 f"this Privet reads versions 1 to {_VERSION}; upgrade Privet"
             )
-        return _opening(connection)
+        if version not in fits:
+            raise LedgerFileError(f"{self.path} is not a ledger file, or it is damaged")
+        return _opening(connection, version)
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -549,6 +869,29 @@ def _cause(error: Exception) -> str:
     return f"it is damaged, or no ledger file at all; if it is damaged, {_COPY}"
 
 
+#: The tables of each version.
+_LAYOUTS = {
+    1: _LAYOUT,
+    _PLAIN: _LAYOUT,
+    _WITH_DELTAS: _LAYOUT_WITH_DELTAS,
+    _PLAIN + _STUDIES: _LAYOUT | _STUDIES_TABLE,
+    _WITH_DELTAS + _STUDIES: _LAYOUT_WITH_DELTAS | _STUDIES_TABLE,
+}
+
+
+def _as_made(layout: dict[str, str]) -> set[tuple[str, str, str]]:
+    return {("table", name, " ".join(sql.split())) for name, sql in layout.items()}
+
+
+def _unit_of(kinds: Mapping[str, str] | None) -> str | None:
+    """Return the column that says whose record a record is, if one is among the kinds."""
+    return next((name for name, kind in (kinds or {}).items() if kind == "unit"), None)
+
+
+def _payers(unit: str | None) -> str:
+    return "single records" if unit is None else f"persons by {quoted(unit)}"
+
+
 class _DamageError(Exception):
     """What is wrong in a file; whoever has the file open says which one it is."""
 
@@ -561,13 +904,28 @@ class _Opening:
     table: str | None
     columns: tuple[str, ...]
     budget: Budget
+    kinds: dict[str, str] | None = None
+
+    @property
+    def with_deltas(self) -> bool:
+        return self.version in (_WITH_DELTAS, _WITH_DELTAS + _STUDIES)
+
+    @property
+    def with_studies(self) -> bool:
+        return self.version > _STUDIES + 1
 
 
-def _opening_row(budget: Budget, columns: Sequence[str], table: str | None) -> tuple[Any, ...]:
+def _opening_row(
+    budget: Budget,
+    columns: Sequence[str],
+    table: str | None,
+    kinds: Mapping[str, str] | None,
+) -> tuple[Any, ...]:
     """Return what the books are opened with, or say what cannot be written."""
     names = sorted(set(columns))
     text = json.dumps(names)
-    if len(text) > _MAX_VALUE // 2 or len(names) > _MAX_COLUMNS:
+    listed = None if kinds is None else json.dumps({name: kinds[name] for name in sorted(kinds)})
+    if max(len(text), len(listed or "")) > _MAX_VALUE // 2 or len(names) > _MAX_COLUMNS:
         raise LedgerFileError("a ledger file cannot hold the names of this many columns")
     if any(len(name) > _WRITTEN_TEXT for name in (*names, table or "")):
         raise LedgerFileError(
@@ -576,7 +934,7 @@ def _opening_row(budget: Budget, columns: Sequence[str], table: str | None) -> t
     if table is not None and table != _writable(table):
         raise LedgerFileError("the table's name has characters that cannot be written as text")
     amounts = []
-    for amount in (budget.epsilon, budget.rho):
+    for amount in (budget.epsilon, budget.rho, budget.threshold_delta):
         written = None if amount is None else write_amount(amount)
         try:
             same = written is None or read_amount(written) == amount
@@ -585,12 +943,17 @@ def _opening_row(budget: Budget, columns: Sequence[str], table: str | None) -> t
         if not same:  # too large to be read again, or rounded: nobody needs such a total
             raise BudgetError("the total budget must be a number of at most 300 digits")
         amounts.append(written)
-    return (_VERSION, table, text, amounts[0], budget.delta, amounts[1], time.time())
+    row = (table, text, amounts[0], budget.delta, amounts[1], time.time())
+    if listed is None and not budget.threshold_delta:
+        return (_PLAIN, *row)
+    return (_WITH_DELTAS, *row, listed, amounts[2])
 
 
-def _opening(connection: sqlite3.Connection) -> _Opening:
-    version, table, columns, epsilon, delta, rho, opened = connection.execute(
-        "SELECT version, table_name, columns, epsilon, delta, rho, opened FROM opening"
+def _opening(connection: sqlite3.Connection, version: int) -> _Opening:
+    deltas = version in (_WITH_DELTAS, _WITH_DELTAS + _STUDIES)
+    more = "kinds, threshold_delta" if deltas else "NULL, '0'"
+    table, columns, epsilon, delta, rho, opened, listed, thresholds = connection.execute(
+        f"SELECT table_name, columns, epsilon, delta, rho, opened, {more} FROM opening"  # noqa: S608
     ).fetchone()
     names = _list(columns)
     if (
@@ -607,19 +970,26 @@ def _opening(connection: sqlite3.Connection) -> _Opening:
             epsilon=None if epsilon is None else _amount(epsilon),
             delta=delta,
             rho=None if rho is None else _amount(rho),
+            threshold_delta=_amount(thresholds),
         )
     except BudgetError:
         _damaged("its total budget is none")
-    return _Opening(version, None if table is None else _text(table), tuple(names), budget)
+    kinds = None if listed is None else _kinds(listed)
+    if kinds is not None and not set(kinds) <= set(names):
+        _damaged("its kinds are of other columns")
+    return _Opening(version, None if table is None else _text(table), tuple(names), budget, kinds)
 
 
 def _draws(
     connection: sqlite3.Connection, opening: _Opening, *, with_entries: bool = True
 ) -> Iterator[Withdrawal]:
     """Yield the lines of a file, each of them checked, with their entries or without."""
+    deltas = "reserved_delta, spent_delta"
+    if not opening.with_deltas:
+        deltas = "'0', CASE WHEN spent IS NOT NULL THEN '0' END"
+    fields = f"id, purpose, asked, reserved, reserved_at, spent, settled_at, {deltas}"
     rows = connection.execute(
-        "SELECT id, purpose, asked, reserved, reserved_at, spent, settled_at, "
-        "CASE WHEN ? THEN entries END FROM draws ORDER BY id",
+        f"SELECT {fields}, CASE WHEN ? THEN entries END FROM draws ORDER BY id",  # noqa: S608
         (with_entries,),
     )
     last = 0
@@ -631,13 +1001,19 @@ def _draws(
         reserved_at,
         spent,
         settled_at,
+        reserved_delta,
+        spent_delta,
         entries,
     ) in enumerate(rows, start=1):
         # In a damaged file the same page may be found again and again.
         if type(id_) is not int or id_ <= last or number > _MAX_DRAWS:
             _damaged("its draws are not in order, or too many")
         last = id_
-        if (spent is None) != (settled_at is None) or (spent is None and entries is not None):
+        if (
+            (spent is None) != (settled_at is None)
+            or (spent is None) != (spent_delta is None)
+            or (spent is None and entries is not None)
+        ):
             _damaged("a draw is half settled")
         draw = Withdrawal(
             id_,
@@ -648,25 +1024,88 @@ def _draws(
             None if spent is None else _amount(spent),
             None if settled_at is None else _time(settled_at),
             () if entries is None else _entries(entries, opening.version),
+            _amount(reserved_delta),
+            None if spent_delta is None else _amount(spent_delta),
         )
-        if draw.spent is not None and draw.spent > draw.reserved:
+        if draw.counted > draw.reserved or draw.counted_delta > draw.reserved_delta:
             _damaged("a draw has spent more than it reserved")
         yield draw
 
 
+def _draw(
+    connection: sqlite3.Connection,
+    opening: _Opening,
+    budget: Budget,
+    purpose: str,
+    asked: Amount,
+    delta: Fraction,
+) -> int:
+    """Write down a reservation that was granted; return its number."""
+    row = {
+        "purpose": _writable(purpose),
+        "asked": str(budget),
+        "reserved": write_amount(asked),
+        "reserved_at": time.time(),
+    }
+    if opening.with_deltas:
+        row["reserved_delta"] = write_amount(delta)
+    cursor = connection.execute(
+        f"INSERT INTO draws ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608
+        tuple(row.values()),
+    )
+    assert cursor.lastrowid is not None
+    return cursor.lastrowid
+
+
+def _studies(connection: sqlite3.Connection, opening: _Opening) -> tuple[StudyBooks, ...]:
+    """Return the studies of a file, each of them checked."""
+    if not opening.with_studies:
+        return ()
+    rows = connection.execute(
+        "SELECT studies.draw, name, token, answers, studies.spent, draws.reserved FROM studies "
+        "LEFT JOIN draws ON draws.id = studies.draw ORDER BY studies.draw LIMIT ?",
+        (_MAX_DRAWS + 1,),
+    ).fetchall()
+    found = []
+    for draw, name, token, answers, spent, reserved in rows:
+        study = StudyBooks(_text(name), draw, token, answers, _amount(spent))
+        if not (_is_token(token) and type(answers) is int and answers >= 0):
+            _damaged("a study is none")
+        if reserved is None or study.spent > _amount(reserved):
+            _damaged("a study has spent more than it reserved")
+        found.append(study)
+    if len({study.name for study in found}) < len(found) or len(found) > _MAX_DRAWS:
+        _damaged("two studies have one name, or there are too many")
+    return tuple(found)
+
+
+def _is_token(value: Any) -> bool:
+    return isinstance(value, str) and len(value) == 32 and set(value) <= set("0123456789abcdef")
+
+
 def _spent(draws: Iterable[Withdrawal], opening: _Opening) -> Fraction:
     """Return what all withdrawals count: exactly, or a little more if digits would be absurd."""
+    return _sum((draw.counted for draw in draws), Fraction(opening.budget.limit))
+
+
+def _spent_delta(draws: Iterable[Withdrawal], opening: _Opening) -> Fraction:
+    """Return what the deltas of all withdrawals count, in the same way."""
+    limit = Fraction(opening.budget.threshold_delta)
+    return _sum((draw.counted_delta for draw in draws), limit)
+
+
+def _sum(amounts: Iterable[Fraction], limit: Fraction) -> Fraction:
     total = slack = Fraction(0)
-    for draw in draws:
-        amount = _rounded_up(draw.counted, _AMOUNT_BITS)
-        exact = total + amount
+    for amount in amounts:
+        rounded = _rounded_up(amount, _AMOUNT_BITS)
+        exact = total + rounded
         total = _rounded_up(exact, _SUM_BITS)
-        if amount != draw.counted or total != exact:
+        if rounded != amount or total != exact:
             slack += Fraction(2, 2**_AMOUNT_BITS)
-    if total - slack > opening.budget.limit:
+    if total - slack > limit:
         _damaged("more was spent than there is")
     # What rounding alone has added cannot have been spent.
-    return min(total, Fraction(opening.budget.limit))
+    return min(total, limit)
 
 
 def _rounded_up(amount: Fraction, bits: int) -> Fraction:
@@ -686,8 +1125,8 @@ def _upgrade(connection: sqlite3.Connection, opening: _Opening) -> _Opening:
             "UPDATE draws SET entries = ? WHERE id = ?",
             (_entries_text(draw.entries, cost), draw.id),
         )
-    connection.execute("UPDATE opening SET version = ?", (_VERSION,))
-    return _opening(connection)
+    connection.execute("UPDATE opening SET version = ?", (_PLAIN,))
+    return _opening(connection, _PLAIN)
 
 
 def _entries(text: Any, version: int) -> tuple[Entry, ...]:
@@ -725,6 +1164,18 @@ def _list(text: Any) -> list[Any]:
         found = None
     if not isinstance(found, list):
         _damaged("a list is none")
+    return found
+
+
+def _kinds(text: Any) -> dict[str, str]:
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(
+        isinstance(word, str) and len(word) <= _MAX_TEXT for pair in found.items() for word in pair
+    ):
+        _damaged("its kinds of columns are none")
     return found
 
 

@@ -1,7 +1,8 @@
 """Draw from a grid with a base measure, exactly.
 
 A *stretch* is a row of neighbouring grid points that share a score; its length is its measure.
-Our own code because OpenDP has no exponential mechanism with a base measure.
+Our own code because OpenDP has no exponential mechanism with a base measure. Without one, with
+stretches of one point, it is many times faster than noise for every candidate.
 """
 
 from __future__ import annotations

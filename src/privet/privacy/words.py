@@ -23,7 +23,13 @@ _QUESTIONS = {
     QuestionKind.SUMS: "sums of public functions of the records",
     QuestionKind.SLOPES: "how the records pull at slopes",
     QuestionKind.CALIBRATION: "how well the scores are scaled",
+    QuestionKind.CONFUSION: "how many records of each class get which label",
+    QuestionKind.SCORE_COUNTS: "how many records of each class have which scores",
+    QuestionKind.ERRORS: "how large the errors are",
+    QuestionKind.MODEL: "which of {0.count} models is right most often",
     QuestionKind.QUANTILES: "quantiles of {0.feature}",
+    QuestionKind.SCHEMA: "bounds and lists of {0.count} columns",
+    QuestionKind.BOUNDS: "bounds of {0.count} columns, more exactly",
     QuestionKind.OTHER: "{0.text}",
 }
 
@@ -53,9 +59,12 @@ def place_words(place: Place) -> str:
     """Say of which part of the table."""
     if place.text is not None:
         return place.text
+    table = "table" if place.portion is None else f"{place.portion} part"
     if place.level:
-        return f"tree level {place.level}"
-    return "the whole table" if place.parts in (1, None) else f"{place.parts} parts of the table"
+        return f"tree level {place.level}" + ("" if place.portion is None else f", {table}")
+    if place.parts in (1, None):
+        return "the whole table" if place.portion is None else f"the {table}"
+    return f"{place.parts} parts of the {table}"
 
 
 def mechanism_words(mechanism: MechanismFacts) -> str:

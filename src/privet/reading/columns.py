@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 
 from privet.errors import ColumnTypeError, ColumnTypeWarning, DataError
 from privet.reading import values as one
-from privet.schema import Numeric, Schema, Value, all_numbers, value_key
+from privet.reading.identifiers import identifiers_of
+from privet.schema import Categorical, Numeric, Schema, Value, all_numbers, value_key
 from privet.visible import quoted
 
 _BLOCK = 65_536
@@ -41,8 +42,8 @@ _BLOCK = 65_536
 class Column(ABC):
     """One column of a table. :func:`column_of` makes it."""
 
-    #: What its declared type is of: "text", "numbers", "whole numbers" or "dates"; "" where none is
-    #: declared.
+    #: What its declared type is of: "text", "numbers", "whole numbers", "truth values" or "dates";
+    #: "" where none is declared.
     holds: str = ""
 
     @abstractmethod
@@ -455,7 +456,7 @@ def _indices(coded: pa.DictionaryArray) -> NDArray[np.intp]:
 
 def _truths(places: NDArray[Any]) -> Coded:
     """Return a column of truth values; -1 is a missing one."""
-    return Coded(Items([False, True]), places.astype(np.intp))
+    return Coded(Items([False, True], "truth values"), places.astype(np.intp))
 
 
 def _places(numbers: NDArray[np.float64], listed: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -619,6 +620,23 @@ class Columns:
             )
         return self.column(schema.target)
 
+    def identifiers(self, schema: Schema) -> pa.LargeBinaryArray:
+        """Return whose record each record is, as the schema's unit says; null: nobody's else."""
+        assert schema.unit is not None
+        if not self.named:
+            raise DataError(
+                f"the schema's unit is the column {quoted(schema.unit)}, and arrays and lists have "
+                "no names: pass a dataframe"
+            )
+        if schema.unit not in self.names:
+            raise DataError(
+                f"the data have no column {quoted(schema.unit)}, which the schema names as the "
+                "unit: it says whose record each record is"
+            )
+        assert isinstance(self._source, nw.DataFrame)
+        place = self.names.index(schema.unit)
+        return identifiers_of(self._source.get_column(self._source.columns[place]))
+
 
 def _frame(table: Any) -> nw.DataFrame[Any] | None:
     """Return a dataframe as narwhals sees it; None if the table is none."""
@@ -682,7 +700,7 @@ def _items(row: Any) -> Sequence[Any]:
 
 
 def check_types(columns: Columns, target: Column, schema: Schema) -> None:
-    """Refuse columns whose declared type can hold nothing that the schema says, and warn of text.
+    """Refuse columns whose declared type cannot be read as the schema says; warn of odd ones.
 
     Looks at declared types only: neither an error nor a warning depends on a value.
     """
@@ -691,8 +709,29 @@ def check_types(columns: Columns, target: Column, schema: Schema) -> None:
         if name in schema.dates:
             _check_dates(types.column(name), name, declared=columns.named)
         else:
-            _check_values(types.column(name), name, of_numbers=schema.of_numbers(name))
+            column, feature = types.column(name), schema.features[name]
+            _check_values(column, name, of_numbers=schema.of_numbers(name))
+            # Without names, an array may be a list of rows that all happened to be numbers.
+            if (
+                columns.named
+                and isinstance(feature, Categorical)
+                and not _may_hold(column, feature.values)
+            ):
+                warnings.warn(
+                    f"column {quoted(name)} holds {column.holds}, and the schema's categories are "
+                    "text that no such value spells: all values count as unknown",
+                    ColumnTypeWarning,
+                    stacklevel=2,
+                )
     _check_values(target, schema.target, of_numbers=schema.of_numbers(schema.target))
+    if schema.classes is not None and not _may_hold(target, schema.classes):
+        warnings.warn(
+            f"the target {quoted(schema.target)} holds {target.holds}, and the schema's classes "
+            "are text that no such value spells: every record is left out, and the model is made "
+            "of noise alone. List the classes as the column has them, or convert the column",
+            ColumnTypeWarning,
+            stacklevel=2,
+        )
 
 
 def _check_dates(column: Column, name: str, *, declared: bool) -> None:
@@ -720,6 +759,18 @@ def _check_values(column: Column, name: str, *, of_numbers: bool) -> None:
             ColumnTypeWarning,
             stacklevel=3,
         )
+
+
+def _may_hold(column: Column, values: Sequence[Value]) -> bool:
+    """Tell by a column's declared type whether it can hold any of a list of values."""
+    if all_numbers(values):
+        return True
+    texts = [value_key(value, numbers=False) for value in values]
+    if column.holds == "truth values":
+        return any(text in ("False", "True") for text in texts)
+    if column.holds in ("numbers", "whole numbers"):
+        return any(not np.isnan(one.number(text)) for text in texts)
+    return True
 
 
 def feature_matrix(

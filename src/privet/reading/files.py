@@ -69,7 +69,7 @@ def read_table(
         raise DataError(f"there is no file {path}")
     columns = None
     if schema is not None:
-        columns = [*schema.names, schema.target] if target else list(schema.names)
+        columns = list(schema.columns if target else schema.names)
     if ending_of(path) == ".parquet":
         if (separator, encoding, decimal) != (None, "utf-8", "."):
             raise DataError("separator, encoding and decimal are for CSV files, not for Parquet")

@@ -208,7 +208,7 @@ class ParquetFiles(_Files):
         self, files: Sequence[Path], schema: Schema, progress: Progress | None = None
     ) -> None:
         super().__init__(files, progress)
-        self._wanted = [*schema.names, schema.target]
+        self._wanted = list(schema.columns)
         #: The rows of every group of rows of every file.
         self.row_groups: list[list[int]] = []
         self._types: pa.Schema | None = None
@@ -280,7 +280,7 @@ class CsvFiles(_Files):
         progress: Progress | None = None,
     ) -> None:
         super().__init__(files, progress)
-        wanted = [*schema.names, schema.target]
+        wanted = list(schema.columns)
         self._tables = [
             CsvTable(file, dialect_of(file, separator, encoding, decimal), wanted, schema)
             for file in files

@@ -53,7 +53,7 @@ class Stream:
         library could be about the rows.
         """
         types = None
-        wanted = (*self.schema.names, self.schema.target)
+        wanted = self.schema.columns
         batches = iter(self._batches)
         while (batch := _next(batches)) is not _END:
             for piece in _pieces(batch):
@@ -103,7 +103,7 @@ def stream_of(source: Any, schema: Schema) -> Stream:
         ADBC; whatever has ``__arrow_c_stream__``; or an iterable of record batches or dataframes.
     schema : Schema
     """
-    wanted = [*schema.names, schema.target]
+    wanted = list(schema.columns)
     if isinstance(source, pa.RecordBatch):
         source = pa.table(source)
     frame = None
@@ -139,7 +139,7 @@ def stream_of(source: Any, schema: Schema) -> Stream:
 
 
 def _stream_of_reader(reader: pa.RecordBatchReader, schema: Schema) -> Stream:
-    check_names("the stream", reader.schema.names, [*schema.names, schema.target])
+    check_names("the stream", reader.schema.names, list(schema.columns))
     return Stream(_after(reader.schema.empty_table(), reader), schema)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privet.errors import BudgetError, PrivetError
-from privet.model import EITHER, Model, PrivacyCard
+from privet.model import ADDED, EITHER, Model, PrivacyCard
 from privet.privacy import (
     EXPONENTIAL_KINDS,
     Budget,
@@ -160,7 +160,7 @@ def _of_card(card: PrivacyCard, learner: str | None, *, same_plan: bool) -> Prom
             raise NoGuarantee("no guarantee can be given: the model's epsilon is infinite")
         rho = spent if same_plan else _rho_of_every_plan(card, learner, epsilon, spent)
         return Promise(epsilon, 0.0, min(rho * _UP, epsilon * epsilon / 2))
-    if math.isfinite(epsilon) and card.accountant == EITHER:
+    if math.isfinite(epsilon) and card.accountant in (EITHER, ADDED):
         return Promise(epsilon, card.delta)  # other answers spend other amounts of rho
     if math.isfinite(epsilon) and card.delta:
         limit = float(Budget(epsilon, delta=card.delta).limit)

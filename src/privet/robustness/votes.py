@@ -174,8 +174,15 @@ def _check_independent(model: Ensemble, card: PrivacyCard) -> None:
         raise NoGuarantee(
             "the schema was drafted from the rows, so one row may change every tree; write a schema"
         )
-    places = [entry.place for entry in card.entries]
-    if any(e.question.kind is QuestionKind.ROW_COUNT and e.place.parts == 1 for e in card.entries):
+    if model.schema.discovered is not None:
+        raise NoGuarantee(
+            "the schema was discovered in the rows, so one row may change every tree; write a "
+            "schema by what is publicly known"
+        )
+    # A test score says something of the trees, and decides nothing about them.
+    entries = [e for e in card.entries if e.place.portion in (None, "training")]
+    places = [entry.place for entry in entries]
+    if any(e.question.kind is QuestionKind.ROW_COUNT and e.place.parts == 1 for e in entries):
         raise NoGuarantee(
             "how many trees there are, or how deep, came from a count of all rows, so one row may "
             "change every tree; give n_estimators and max_depth, or n_rows"

@@ -1,7 +1,15 @@
 """The wall between rows and everything else. See ``private``."""
 
 from privet.engines import STEP, Axis, Basis, Curves, Peaks, Split, Tabled, View
+from privet.tables.discovery import (
+    DiscoveryPlan,
+    Found,
+    NothingFoundError,
+    discover,
+    repeated_discovery,
+)
 from privet.tables.interface import QUESTIONS, Cells, Table
+from privet.tables.outcomes import Tally
 from privet.tables.private import (
     NO_NOISE,
     PrivateCells,
@@ -38,10 +46,13 @@ __all__ = [
     "Candidates",
     "Cells",
     "Curves",
+    "DiscoveryPlan",
     "Each",
+    "Found",
     "Gradients",
     "Leaf",
     "Multiway",
+    "NothingFoundError",
     "Ordered",
     "Peaks",
     "PrivateCells",
@@ -53,11 +64,14 @@ __all__ = [
     "Sums",
     "Table",
     "Tabled",
+    "Tally",
     "Thresholds",
     "View",
     "check_sizes",
+    "discover",
     "encode",
     "gains_of",
     "list_candidates",
     "pull_deviation",
+    "repeated_discovery",
 ]

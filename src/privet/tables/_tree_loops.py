@@ -30,15 +30,21 @@ from privet.engines._tree_loops import add_pairs
 
 LOG_2 = math.log(2)
 
-_OPTIONS = {"nogil": True, "cache": True, "boundscheck": False, "error_model": "numpy"}
+_OPTIONS = {
+    "nogil": True,
+    "cache": True,
+    "boundscheck": False,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+}
 _compiled = njit(**_OPTIONS)
-#: Loops that are never called from outside are compiled with their callers only.
-_inlined = njit(inline="always", **_OPTIONS)
+#: Loops that are never called from outside: what would call them takes long to compile, too.
+_internal = njit(no_cpython_wrapper=True, **_OPTIONS)
 #: Sums and products in any order: the error bounds hold for every order.
-_vectorised = njit(fastmath={"reassoc", "nsz", "contract"}, **_OPTIONS)
+_vectorised = njit(no_cpython_wrapper=True, fastmath={"reassoc", "nsz", "contract"}, **_OPTIONS)
 
 
-@_inlined
+@_internal
 def _decay(coarse, fine, k):
     return coarse[uint64(k) >> uint64(10)] * fine[uint64(k) & uint64(1023)]
 
@@ -57,12 +63,12 @@ def log_depth_1(d: NDArray[Any], total: NDArray[Any], *common: Any) -> float:
     """
     if d.shape[1] == 1:
         out = np.empty(1)
-        log_regions_signed(d[None, :, 0], total, *common, out)
+        log_regions_signed(d[None, :, 0], total, *common, np.empty(len(common[2])), out)
         return float(out[0])
     return float(_log_counts(d, total, *common))
 
 
-@_inlined
+@_internal
 def _with_lookups(base, weight, looks, look_logs):
     """Return ``log(exp(base) weight + sum of exp(look_logs))``, whatever their sizes.
 
@@ -79,8 +85,10 @@ def _with_lookups(base, weight, looks, look_logs):
     return top + np.log(total)
 
 
-@_inlined
-def _log_signed(d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit):
+@_internal
+def _log_signed(
+    d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit, look_logs
+):
     # A leaf weighs cosh(unit total), and a test p/2 (cosh(unit total) + cosh(unit (2d - total))).
     end = (len(coarse) - 1) * 1024
     top = abs(total)
@@ -106,7 +114,6 @@ def _log_signed(d, total, priors, stop, looks, look_first, look_last, coarse, fi
         weight += (stop + 0.5 * rest) * leaf
     if len(looks) == 0:
         return unit * top + np.log(weight)
-    look_logs = np.empty(len(looks))
     for j in range(len(looks)):
         reach = 0
         product = looks[j]
@@ -177,8 +184,8 @@ def _log_counts(d, total, priors, stop, looks, look_first, look_last, coarse, fi
     return _with_lookups(unit * top, weight, looks, look_logs)
 
 
-@_compiled
-def sums_by_test(row, code_first, test_first, numeric, d):
+@_internal
+def _by_test(row, code_first, test_first, numeric, d):
     """Turn sums by code into sums by test."""
     for h in range(len(numeric)):
         start, stop, t = code_first[h], code_first[h + 1], test_first[h]
@@ -191,21 +198,6 @@ def sums_by_test(row, code_first, test_first, numeric, d):
             else:
                 for c in range(start, stop):
                     d[t + c - start, k] = row[c, k]
-
-
-@_compiled
-def pair_tests(hist, n_upper, code_first, test_first, numeric, pairs):
-    """Turn pair sums by code into ``pairs[c, t]``: sums over records that pass both tests."""
-    running = np.zeros_like(hist[0])
-    for g in range(n_upper):
-        start, last = code_first[g], code_first[g + 1] - 1
-        for c in range(last, start - 1 + numeric[g], -1):
-            more = numeric[g] and c < last
-            for h in range(running.shape[0]):
-                for k in range(running.shape[1]):
-                    running[h, k] = hist[c, h, k] + (running[h, k] if more else 0)
-            line = pairs[test_first[g] + c - start - numeric[g]]
-            sums_by_test(running, code_first, test_first, numeric, line)
 
 
 @_compiled
@@ -230,13 +222,15 @@ def log_children(
 
 @_compiled
 def log_regions_signed(
-    sums, totals, priors, stop, looks, look_first, look_last, coarse, fine, unit, out
+    sums, totals, priors, stop, looks, look_first, look_last, coarse, fine, unit, look_logs, out
 ):
-    """Write ``log Z1`` of regions whose sums by test are the lines of ``sums``."""
+    """Write ``log Z1`` of regions whose sums by test are the lines of ``sums``.
+
+    ``look_logs`` has room for one number of every lookup.
+    """
     for r in range(len(sums)):
-        out[r] = _log_signed(
-            sums[r], totals[r], priors, stop, looks, look_first, look_last, coarse, fine, unit
-        )
+        out[r] = _log_signed(sums[r], totals[r], priors, stop, looks, look_first, look_last, coarse,
+                             fine, unit, look_logs)  # fmt: skip
 
 
 @_compiled
@@ -299,7 +293,7 @@ def log_grandchildren(
                 d = test_first[g] + k - numeric[g]
                 if g == f and d < c:
                     continue
-                sums_by_test(running, code_first, test_first, numeric, regions[0])
+                _by_test(running, code_first, test_first, numeric, regions[0])
                 for t in range(n_tests):
                     for j in range(classes):
                         both = regions[0, t, j]
@@ -318,26 +312,32 @@ def log_grandchildren(
                 _write_pair(z, c, d, out)
 
 
-@_inlined
+@_internal
 def _add_code(
     f, code, places, channels, weights, rows, row_first, triples, n_upper, code_first, numeric, hist
 ):
     """Add the records of one code of f; of a category, they alone are kept."""
-    # Plain loops: whole arrays at once take many seconds to compile.
     start = code_first[f]
     for g in range(start, len(hist)):
-        for h in range(hist.shape[1]):
-            for k in range(hist.shape[2]):
-                if not numeric[f]:
-                    hist[g, h, k] = 0
-                if len(triples):
-                    hist[g, h, k] += triples[code, g - start, h, k]
+        line = hist[g].reshape(-1)
+        if not numeric[f]:
+            for h in range(len(line)):
+                line[h] = 0
+        if len(triples):
+            _add_line(triples[code, g - start].reshape(-1), line)
     if not len(triples):
         mine = rows[row_first[code] : row_first[code + 1]]
         add_pairs(places, channels, weights, mine, f, n_upper, 0, hist)
 
 
-@_inlined
+@_internal
+def _add_line(line, total):
+    # Plain loops: whole arrays at once take many seconds to compile.
+    for h in range(len(line)):
+        total[h] += line[h]
+
+
+@_internal
 def _write_pair(z, c, d, out):
     out[c, 1, d] = z[0] + z[1]
     out[c, 0, d] = z[2] + z[3]
@@ -345,85 +345,204 @@ def _write_pair(z, c, d, out):
     out[d, 0, c] = z[1] + z[3]
 
 
-@_inlined
+@_internal
 def _grow(rise, fine, shift, k):
     """Return ``exp(unit * k)``, k of either sign; ``rise`` is 1 in its middle."""
-    return rise[(k >> shift) + len(rise) // 2] * fine[k & (len(fine) - 1)]
+    middle = len(rise) // 2
+    return rise[uint64((k >> shift) + middle)] * fine[uint64(k & (len(fine) - 1))]
 
 
-@_compiled
-def powers_signed(pairs, singles, total, rise, fine, shift, most, power, inverse, fits):
-    """Write ``exp(unit (2 pairs - singles))`` of every upper test and its inverse.
-
-    ``fits[c]`` says whether every exponent of test c's two sides is at most ``most``, in units;
-    only then its lines are written.
-    """
-    for c in range(len(pairs)):
-        inside, outside = singles[c], total - singles[c]
-        largest = max(abs(inside), abs(outside))
-        for t in range(len(singles)):
-            passing = 2 * pairs[c, t] - inside
-            failing = 2 * (singles[t] - pairs[c, t]) - outside
-            largest = max(largest, abs(passing), abs(failing))
-        fits[c] = largest <= most
-        if fits[c]:
-            for t in range(len(singles)):
-                power[c, t] = _grow(rise, fine, shift, 2 * pairs[c, t] - inside)
-                inverse[c, t] = 1.0 / power[c, t]
+# Two classes. No views of arrays, and no space of their own: both take long to compile.
 
 
-@_inlined
-def _by_test_signed(row, code_first, test_first, numeric, d):
+@_internal
+def _add_code_signed(
+    f, code, places, weights, rows, row_first, triples, n_upper, code_first, numeric, hist
+):
+    """Do what ``_add_code`` does."""
+    start = code_first[f]
+    for g in range(start, len(hist)):
+        if not numeric[f]:
+            for h in range(hist.shape[1]):
+                hist[g, h] = 0
+        if len(triples):
+            for h in range(hist.shape[1]):
+                hist[g, h] += triples[code, g - start, h]
+    if not len(triples):
+        for r in range(row_first[code], row_first[code + 1]):
+            i = rows[r]
+            for g in range(f, n_upper):
+                for h in range(places.shape[1]):
+                    hist[places[i, g], places[i, h]] += weights[i]
+
+
+@_internal
+def _add_line_signed(hist, line, more, whole):
+    """Write the sums of one code, and of those before, to the first line of ``whole``."""
+    if more:
+        for place in range(hist.shape[1]):
+            whole[0, place] += hist[line, place]
+    else:
+        for place in range(hist.shape[1]):
+            whole[0, place] = hist[line, place]
+
+
+@_internal
+def _by_test_signed(code_first, test_first, numeric, whole):
+    """Turn sums by code, the first line of ``whole``, into sums by test, the second."""
     for h in range(len(numeric)):
         start, stop, t = code_first[h], code_first[h + 1], test_first[h]
         if numeric[h]:
-            above = row[start] - row[start]
+            above = whole[0, start] - whole[0, start]
             for c in range(stop - 1, start, -1):
-                above += row[c]
-                d[t + c - start - 1] = above
+                above += whole[0, c]
+                whole[1, t + c - start - 1] = above
         else:
             for c in range(start, stop):
-                d[t + c - start] = row[c]
+                whole[1, t + c - start] = whole[0, c]
 
 
 @_vectorised
-def _four_weights(priors, up, down, c, c_inverse, d, d_inverse, n, n_inverse, z):
+def _four_weights(priors, power, inverse, c, d, parts):
     """Write half the sum of ``p cosh(unit (2d - total))`` over all tests, for four regions."""
     both, one, other, none = 0.0, 0.0, 0.0, 0.0
     for t in range(len(priors)):
         p = 0.25 * priors[t]
-        both += p * (up[t] + down[t])
-        one += p * (c[t] * down[t] + c_inverse[t] * up[t])
-        other += p * (d[t] * down[t] + d_inverse[t] * up[t])
-        none += p * (n[t] * d_inverse[t] * up[t] + n_inverse[t] * d[t] * down[t])
-    z[0], z[1], z[2], z[3] = both, one, other, none
+        up, down = parts[0, t], parts[1, t]
+        both += p * (up + down)
+        one += p * (power[c, t] * down + inverse[c, t] * up)
+        other += p * (power[d, t] * down + inverse[d, t] * up)
+        none += p * (parts[2, t] * inverse[d, t] * up + parts[3, t] * power[d, t] * down)
+    parts[6, 0], parts[6, 1], parts[6, 2], parts[6, 3] = both, one, other, none
 
 
-@_vectorised
-def _four_lookups(prior, first, last, leaves, up, down, c, d, d_inverse, n, z):
-    """Add the weight of a lookup to those of four regions, of which ``leaves`` are exp(unit total).
+@_internal
+def _four_lookups(prior, first, last, power, inverse, c, d, parts):
+    """Add the weight of a lookup to those of four regions.
 
     The product of all ``cosh(unit x)`` is that of all ``(1 + exp(2 unit x)) / 2``, divided by the
-    exponential of ``unit`` times the sum of all x, which is the region's.
+    exponential of ``unit`` times the sum of all x, which is the region's. There are few categories:
+    four products side by side are faster than one of several at once.
     """
     both, one, other, none = prior, prior, prior, prior
-    a, b, g, h = leaves
+    leaf_both, leaf_one, leaf_other, leaf_none = parts[4, 0], parts[4, 1], parts[4, 2], parts[4, 3]
     for t in range(first, last):
-        both *= 0.5 + 0.5 * (up[t] * a)
-        one *= 0.5 + 0.5 * (c[t] * down[t] * b)
-        other *= 0.5 + 0.5 * (d[t] * down[t] * g)
-        none *= 0.5 + 0.5 * (n[t] * d_inverse[t] * up[t] * h)
-    z[0] += both / a
-    z[1] += one / b
-    z[2] += other / g
-    z[3] += none / h
+        up, down = parts[0, t], parts[1, t]
+        both *= 0.5 + 0.5 * (up * leaf_both)
+        one *= 0.5 + 0.5 * (power[c, t] * down * leaf_one)
+        other *= 0.5 + 0.5 * (power[d, t] * down * leaf_other)
+        none *= 0.5 + 0.5 * (parts[2, t] * inverse[d, t] * up * leaf_none)
+    parts[6, 0] += both * parts[5, 0]
+    parts[6, 1] += one * parts[5, 1]
+    parts[6, 2] += other * parts[5, 2]
+    parts[6, 3] += none * parts[5, 3]
 
 
 @_compiled
 def log_grandchildren_signed(
     f,
     places,
-    channels,
+    weights,
+    rows,
+    row_first,
+    triples,
+    n_upper,
+    pairs,
+    singles,
+    total,
+    code_first,
+    test_first,
+    numeric,
+    priors,
+    stop,
+    looks,
+    look_first,
+    look_last,
+    rise,
+    rise_fine,
+    shift,
+    most,
+    power,
+    inverse,
+    fits,
+    hist,
+    whole,
+    parts,
+    out,
+):
+    """Do what ``log_grandchildren`` does, with two classes; return how many pairs are left out.
+
+    With ``x = exp(unit (2d - total))`` of a test in the region of those who pass both upper tests,
+    that of the three other regions is a product of ``1/x`` or ``x`` and of numbers that depend on
+    one upper test: one exponential per pair and test is enough, where all of them are within
+    ``most`` units. ``out`` begins as NaN, and stays so for other pairs. ``rise`` and ``rise_fine``
+    are the tables of :func:`_grow`, three times as far. ``hist``, ``whole`` and ``parts`` are zeros
+    to work on: what is seen of a code; sums by place, and by test; and doubles: x, 1/x, those of
+    who fails both tests, and of every region the exponential of its total, its inverse and the
+    weight.
+    """
+    n_tests = len(singles)
+    ends, left = stop, 0
+    for t in range(n_tests):
+        ends += 0.5 * priors[t]
+    for code in range(code_first[f + 1] - code_first[f] - 1, -1, -1):
+        _add_code_signed(f, code, places, weights, rows, row_first, triples, n_upper, code_first,
+                         numeric, hist)  # fmt: skip
+        c = test_first[f] + code - numeric[f]
+        if numeric[f] and code == 0:
+            break
+        if fits[c]:
+            for t in range(n_tests):
+                fails = 2 * (singles[t] - pairs[c, t]) - (total - singles[c])
+                parts[2, t] = _grow(rise, rise_fine, shift, fails)
+                parts[3, t] = 1.0 / parts[2, t]
+        for g in range(f, n_upper):
+            last = code_first[g + 1] - code_first[g] - 1
+            for k in range(last, numeric[g] - 1, -1):
+                _add_line_signed(hist, code_first[g] + k, numeric[g] and k < last, whole)
+                d = test_first[g] + k - numeric[g]
+                if g == f and d < c:
+                    continue
+                small = fits[c] and fits[d]
+                if small:
+                    _by_test_signed(code_first, test_first, numeric, whole)
+                    inside = pairs[c, d]
+                    largest = abs(inside)
+                    for t in range(n_tests):
+                        largest = max(largest, abs(2 * whole[1, t] - inside))
+                    small = largest <= most
+                if small:
+                    for t in range(n_tests):
+                        parts[0, t] = _grow(rise, rise_fine, shift, 2 * whole[1, t] - inside)
+                    for t in range(n_tests):
+                        parts[1, t] = 1.0 / parts[0, t]
+                    _four_weights(priors, power, inverse, c, d, parts)
+                    whole[2, 0] = inside
+                    whole[2, 1] = singles[c] - inside
+                    whole[2, 2] = singles[d] - inside
+                    whole[2, 3] = total - singles[c] - singles[d] + inside
+                    for r in range(4):
+                        leaf = _grow(rise, rise_fine, shift, whole[2, r])
+                        parts[4, r], parts[5, r] = leaf, 1.0 / leaf
+                        parts[6, r] += ends * 0.5 * (leaf + parts[5, r])
+                    for j in range(len(looks)):
+                        _four_lookups(looks[j], look_first[j], look_last[j], power, inverse, c, d,
+                                      parts)  # fmt: skip
+                    for r in range(4):
+                        small &= parts[6, r] < np.inf
+                if small:
+                    for r in range(4):
+                        parts[6, r] = np.log(parts[6, r])
+                    _write_pair_signed(parts, c, d, out)
+                else:
+                    left += 1
+    return left
+
+
+@_compiled
+def log_far_grandchildren_signed(
+    f,
+    places,
     weights,
     rows,
     row_first,
@@ -443,94 +562,51 @@ def log_grandchildren_signed(
     coarse,
     fine,
     unit,
-    rise,
-    rise_fine,
-    shift,
-    most,
-    power,
-    inverse,
-    fits,
     hist,
     whole,
     parts,
+    look_logs,
     out,
 ):
-    """Do what ``log_grandchildren`` does, with two classes.
+    """Write what ``log_grandchildren_signed`` has left out, whatever the exponents.
 
-    With ``x = exp(unit (2d - total))`` of a test in the region of those who pass both upper tests,
-    that of the three other regions is a product of ``1/x`` or ``x`` and of numbers that depend on
-    one upper test: one exponential per pair and test is enough, where all of them are within
-    ``most`` units. ``rise`` and ``rise_fine`` are the tables of :func:`_grow`, three times as far.
-    ``hist``, ``whole`` and ``parts`` are zeros to work on: what is seen of a code, sums by place
-    or test, and doubles by test.
+    Few fits need it, and it takes as long to compile.
     """
     n_tests = len(singles)
-    running, totals, regions = whole[0], whole[1], whole[2:]
-    both = regions[0]
-    up, down, rest, rest_inverse, leaves, z = (
-        parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
-    )  # fmt: skip
-    ends = stop
-    for t in range(n_tests):
-        ends += 0.5 * priors[t]
     for code in range(code_first[f + 1] - code_first[f] - 1, -1, -1):
-        _add_code(f, code, places, channels, weights, rows, row_first, triples, n_upper,
-                  code_first, numeric, hist)  # fmt: skip
+        _add_code_signed(f, code, places, weights, rows, row_first, triples, n_upper, code_first,
+                         numeric, hist)  # fmt: skip
         c = test_first[f] + code - numeric[f]
         if numeric[f] and code == 0:
             break
-        if fits[c]:
-            for t in range(n_tests):
-                fails = 2 * (singles[t] - pairs[c, t]) - (total - singles[c])
-                rest[t] = _grow(rise, rise_fine, shift, fails)
-                rest_inverse[t] = 1.0 / rest[t]
         for g in range(f, n_upper):
             last = code_first[g + 1] - code_first[g] - 1
             for k in range(last, numeric[g] - 1, -1):
-                line = hist[code_first[g] + k]
-                more = numeric[g] and k < last
-                for place in range(len(line)):
-                    running[place] = line[place, 0] + (running[place] if more else 0)
+                _add_line_signed(hist, code_first[g] + k, numeric[g] and k < last, whole)
                 d = test_first[g] + k - numeric[g]
-                if g == f and d < c:
+                if (g == f and d < c) or not np.isnan(out[c, 1, d]):
                     continue
-                _by_test_signed(running, code_first, test_first, numeric, both)
+                _by_test_signed(code_first, test_first, numeric, whole)
+                for t in range(n_tests):
+                    both = whole[1, t]
+                    whole[2, t] = pairs[c, t] - both
+                    whole[3, t] = pairs[d, t] - both
+                    whole[4, t] = singles[t] - pairs[c, t] - pairs[d, t] + both
                 inside = pairs[c, d]
-                totals[0] = inside
-                totals[1] = singles[c] - inside
-                totals[2] = singles[d] - inside
-                totals[3] = total - singles[c] - singles[d] + inside
-                small = fits[c] and fits[d]
-                if small:
-                    largest = abs(inside)
-                    for t in range(n_tests):
-                        largest = max(largest, abs(2 * both[t] - inside))
-                    small = largest <= most
-                if small:
-                    for t in range(n_tests):
-                        up[t] = _grow(rise, rise_fine, shift, 2 * both[t] - inside)
-                    for t in range(n_tests):
-                        down[t] = 1.0 / up[t]
-                    _four_weights(priors, up, down, power[c], inverse[c], power[d], inverse[d],
-                                  rest, rest_inverse, z)  # fmt: skip
-                    for r in range(4):
-                        leaves[r] = _grow(rise, rise_fine, shift, totals[r])
-                        z[r] += ends * 0.5 * (leaves[r] + 1.0 / leaves[r])
-                    leaf = (leaves[0], leaves[1], leaves[2], leaves[3])
-                    for j in range(len(looks)):
-                        _four_lookups(looks[j], look_first[j], look_last[j], leaf, up, down,
-                                      power[c], power[d], inverse[d], rest, z)  # fmt: skip
-                    for r in range(4):
-                        small &= z[r] < np.inf
-                if small:
-                    for r in range(4):
-                        z[r] = np.log(z[r])
-                else:
-                    for t in range(n_tests):
-                        regions[1, t] = pairs[c, t] - both[t]
-                        regions[2, t] = pairs[d, t] - both[t]
-                        regions[3, t] = singles[t] - pairs[c, t] - pairs[d, t] + both[t]
-                    for r in range(4):
-                        z[r] = _log_signed(regions[r], totals[r], priors, stop, looks, look_first,
-                                           look_last, coarse, fine, unit)  # fmt: skip
-                _write_pair(z, c, d, out)
+                whole[5, 0] = inside
+                whole[5, 1] = singles[c] - inside
+                whole[5, 2] = singles[d] - inside
+                whole[5, 3] = total - singles[c] - singles[d] + inside
+                for r in range(4):
+                    parts[6, r] = _log_signed(whole[1 + r], whole[5, r], priors, stop, looks,
+                                              look_first, look_last, coarse, fine, unit,
+                                              look_logs)  # fmt: skip
+                _write_pair_signed(parts, c, d, out)
+
+
+@_internal
+def _write_pair_signed(parts, c, d, out):
+    out[c, 1, d] = parts[6, 0] + parts[6, 1]
+    out[c, 0, d] = parts[6, 2] + parts[6, 3]
+    out[d, 1, c] = parts[6, 0] + parts[6, 2]
+    out[d, 0, c] = parts[6, 1] + parts[6, 3]

@@ -143,6 +143,11 @@ class CellsOfTable(Cells):
         return self.schema.names.index(name)
 
     @property
+    def _parts(self) -> int:
+        """In how many parts who pays counts, and by which every bound is multiplied."""
+        return self.schema.unit_parts
+
+    @property
     def _budget(self) -> Budget:
         return self._table.ledger.budget
 
@@ -196,17 +201,33 @@ class CellsOfTable(Cells):
     ) -> Released:
         noise = behind_table[self._table].noise
         if len(mechanisms) == 1:
-            return mechanisms[0].release(counts, noise)
+            return self._whole(mechanisms[0].release(counts, noise))
         rows = [
             mechanism.release(Exact(np.atleast_1d(row)), noise)
             for mechanism, row in zip(mechanisms, counts, strict=True)
         ]
-        return Released(np.array(rows, dtype=np.int64).reshape(counts.shape))
+        return self._whole(Released(np.array(rows, dtype=np.int64).reshape(counts.shape)))
+
+    def _whole(self, parts: Released) -> Released:
+        """Return released counts of parts as whole units: records, or persons."""
+        return (
+            parts if self._parts == 1 else Released(np.rint(parts / self._parts).astype(np.int64))
+        )
+
+    def _release_counts(
+        self, counts: Exact, mechanisms: Sequence[DiscreteLaplace | DiscreteGaussian]
+    ) -> Released:
+        """Release numbers of records, and let the books remember them if they are of all."""
+        released = self._release(counts, mechanisms)
+        deviations = [mechanism.deviation / self._parts for mechanism in mechanisms]
+        self._table.ledger.keep_count(self._ledger_cells, released, deviations)
+        return released
 
     def _noises(
         self, amount: Amounts, *, l1: int, squared_l2: int
     ) -> list[DiscreteLaplace | DiscreteGaussian]:
+        parts = self._parts
         return [
-            noise_for(self._budget, each, l1=l1, squared_l2=squared_l2)
+            noise_for(self._budget, each, l1=parts * l1, squared_l2=parts**2 * squared_l2)
             for each in self._amounts(amount)
         ]

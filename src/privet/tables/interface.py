@@ -17,7 +17,7 @@ questions that it can answer.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -33,6 +33,7 @@ from privet.schema import Schema
 from privet.tables.splits import Candidates, Subtree
 
 if TYPE_CHECKING:
+    from privet.tables.outcomes import Tally
     from privet.tables.scores import Gradients, Scores
     from privet.tables.slopes import Sums
 
@@ -159,6 +160,24 @@ class Table(Protocol):
         view : View, optional
             As for :meth:`root`.
         """
+
+    def portions(self, shares: Mapping[str, Fraction], key: int) -> dict[str, Table]:
+        """Return disjoint tables, to learn from and to test on; a hash decides on records. Free.
+
+        Each has books of its own with the whole budget. Since no record is in two of them, the
+        dearest is what they cost this table.
+
+        Parameters
+        ----------
+        shares : mapping of str to Fraction
+            About which part of the records each of them has, by names of
+            :data:`~privet.privacy.PORTIONS`; they add up to one.
+        key : int
+            Decides the hash, from 0 up to 2^64; public, chosen without looking at the table, and
+            another one than that of :meth:`parts`.
+        """
+        del shares, key
+        self._refuse("portions")
 
     def start_scores(self, start: Sequence[float]) -> Scores:
         """Give every record the same public score, or one per class, to be added to. Free."""
@@ -356,6 +375,68 @@ class Cells(Protocol):
         """
         del scores, amount, shift, factor
         self._refuse("noisy_calibration")
+
+    def noisy_confusion(self, scores: Scores, amount: Amount) -> Tally:
+        """Return how many records of each class are predicted to be of each class, with noise.
+
+        Of shape (cells, classes, predicted classes). The class with the largest score is predicted,
+        of equals the first; of two classes the second, if their single score is above zero.
+
+        Parameters
+        ----------
+        scores : Scores
+            What a released model says of the records.
+        amount : amount
+            What it may cost.
+        """
+        del scores, amount
+        self._refuse("noisy_confusion")
+
+    def noisy_score_counts(self, scores: Scores, ends: Sequence[float], amount: Amount) -> Tally:
+        """Return how many records of each of two classes have scores between ends, with noise.
+
+        Of shape (cells, 2, bins): one bin more than ends.
+
+        Parameters
+        ----------
+        scores : Scores
+            What a released model says of the records.
+        ends : sequence of float
+            Public, in rising order; a score that equals one is above it.
+        amount : amount
+            What it may cost.
+        """
+        del scores, ends, amount
+        self._refuse("noisy_score_counts")
+
+    def noisy_errors(self, scores: Scores, amount: Amount) -> Tally:
+        """Return sums of how far the records' targets are from their scores, with noise.
+
+        With a the distance as a part of the target's range, at most one: the sums of a^4,
+        a^2 - a^4, a - a^2 and 1 - a, of shape (cells, 4). The target is a number.
+
+        Parameters
+        ----------
+        scores : Scores
+            What a released model says of the records, as parts of the target's range.
+        amount : amount
+            What it may cost.
+        """
+        del scores, amount
+        self._refuse("noisy_errors")
+
+    def choose_scores(self, scores: Sequence[Scores], amount: Amount) -> list[int]:
+        """Return for every cell which of several scores predict its records well, by their places.
+
+        Parameters
+        ----------
+        scores : sequence of Scores
+            What released models say of the records.
+        amount : amount
+            What it may cost.
+        """
+        del scores, amount
+        self._refuse("choose_scores")
 
     def noisy_scale(self, scores: Scores, share: Fraction, amount: Amount) -> NDArray[np.float64]:
         """Return for each cell about how far a share of its records is, at least, from the scores.

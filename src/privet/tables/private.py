@@ -14,8 +14,9 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from privet.criteria import MAX_ROWS, MinOfLinear
 from privet.engines import (
+    PLACES,
     Engine,
     View,
     encode_stream,
@@ -39,6 +41,7 @@ from privet.errors import (
     SchemaError,
 )
 from privet.privacy import (
+    PORTIONS,
     SEEDED,
     Budget,
     Exact,
@@ -60,8 +63,8 @@ from privet.reading import Source
 from privet.schema import Numeric, Schema
 from privet.tables.cells import Inside, behind_cells, behind_table
 from privet.tables.interface import Amounts, Table
+from privet.tables.outcomes import ScoredCells
 from privet.tables.scores import SCALES, Gradients, ScaleChoice, Scores, gradient_noise
-from privet.tables.slopes import SummingCells
 from privet.tables.splits import (
     Candidates,
     Subtree,
@@ -127,8 +130,10 @@ class PrivateTable(Table):
         self.covered = True
         #: No question may cost less; here any amount will do.
         self.least_amount = Fraction(0)
-        #: The table that this is a session of.
+        #: The table that this is a session or a portion of.
         self._origin: PrivateTable | None = None
+        #: The name of the portion that this is.
+        self._portion: str | None = None
         for reason in self.leaks:
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=2)
         behind_table[self] = Inside(engine, noise_of(random_state))
@@ -368,7 +373,8 @@ class PrivateTable(Table):
     def root(self, view: View | None = None) -> PrivateCells:
         """Return the whole table as one cell, seen through the schema's bins or another view."""
         view = self._view(view)
-        return PrivateCells(self, self.ledger.root, Place(), behind_table[self].engine.root(view))
+        place = Place(portion=self._portion)
+        return PrivateCells(self, self.ledger.root, place, behind_table[self].engine.root(view))
 
     def parts(self, count: int, key: int, view: View | None = None) -> PrivateCells:
         """Return the table as disjoint parts; a hash of each record says which is its own. Free."""
@@ -377,7 +383,34 @@ class PrivateTable(Table):
         view = self._view(view)
         ledger_cells = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
         handle = behind_table[self].engine.parts(view, count, key)
-        return PrivateCells(self, ledger_cells, Place(parts=count), handle)
+        place = Place(parts=count, portion=self._portion)
+        return PrivateCells(self, ledger_cells, place, handle)
+
+    def portions(self, shares: Mapping[str, Fraction], key: int) -> dict[str, Table]:
+        """Return disjoint tables, to learn from and to test on; a hash decides on records. Free.
+
+        Whatever is asked of one of them is asked of its records alone, and charged to its own part
+        of one division of this table (docs/proofs/evaluation.md).
+        """
+        if not 0 <= key < 2**64:
+            raise ValueError("a table is divided by a key from 0 to 2^64")
+        if not set(shares) <= set(PORTIONS) or sum(shares.values()) != 1:
+            raise ValueError(f"shares of {', '.join(PORTIONS)} add up to one")
+        ends = [0]
+        for share in shares.values():
+            ends.append(ends[-1] + round(share * PLACES))
+        ends[-1] = PLACES
+        if any(stop <= start for start, stop in pairwise(ends)):
+            raise ValueError("a portion is too small")
+        found: dict[str, Table] = {}
+        inside, books = behind_table[self], self.ledger.portions(len(shares))
+        for number, name in enumerate(shares):
+            again = object.__new__(PrivateTable)
+            again.__dict__.update(self.__dict__, ledger=books[number], _origin=self, _portion=name)
+            engine = inside.engine.portion(key, ends[number], ends[number + 1])
+            behind_table[again] = Inside(engine, inside.noise)
+            found[name] = again
+        return found
 
     def _view(self, view: View | None) -> View:
         if view is None:
@@ -408,7 +441,7 @@ class PrivateTable(Table):
         """
         levels = Quantiles(parts, 1).levels
         each = self.ledger.budget.selection_epsilon(exact(amount) / levels)
-        mechanism = Quantiles(parts, each * levels)
+        mechanism = Quantiles(parts, each * levels, self.schema.unit_parts)
         if feature == self.schema.target and self.schema.bounds is not None:
             return self._cuts(self.schema.target, mechanism, self.schema.target_grid)
         name, numeric = self._numeric(feature)
@@ -429,13 +462,14 @@ class PrivateTable(Table):
         name, numeric = self._numeric(feature)
         epsilon = self.ledger.budget.selection_epsilon(exact(amount))
         grid = numeric.coarse
-        return self._cuts(name, JointQuantiles(epsilon, parts), grid)
+        mechanism = JointQuantiles(epsilon, parts, unit_parts=self.schema.unit_parts)
+        return self._cuts(name, mechanism, grid)
 
     def _cuts(
         self, name: str, mechanism: Quantiles | JointQuantiles, grid: NDArray[np.float64]
     ) -> tuple[float, ...]:
         question = Question(QuestionKind.QUANTILES, feature=name)
-        self.ledger.charge(self.ledger.root, mechanism, question, Place())
+        self.ledger.charge(self.ledger.root, mechanism, question, Place(portion=self._portion))
         inside = behind_table[self]
         cuts = mechanism.choose(self._grid_counts(name, grid), inside.noise)
         return tuple(float(grid[cut - 1]) for cut in cuts)
@@ -502,7 +536,7 @@ class PrivateTable(Table):
         raise TypeError("a private table cannot be pickled or copied: its rows stay where they are")
 
 
-class PrivateCells(SummingCells):
+class PrivateCells(ScoredCells):
     """Disjoint cells of one private table, asked all at once.
 
     A question costs its amount once, however many cells there are: no record lies in two of them.
@@ -522,7 +556,7 @@ class PrivateCells(SummingCells):
         mechanisms = self._noises(amount, l1=1, squared_l2=1)
         self._charge(mechanisms, Question(QuestionKind.ROW_COUNT))
         counts = behind_table[self._table].engine.class_counts(behind_cells[self]).sum(axis=1)
-        return self._release(Exact(counts), mechanisms)
+        return self._release_counts(Exact(counts), mechanisms)
 
     def noisy_class_counts(self, amount: Amounts) -> Released:
         """Return how many records of each class each cell has, with noise.
@@ -537,7 +571,7 @@ class PrivateCells(SummingCells):
         mechanisms = self._noises(amount, l1=1, squared_l2=1)
         self._charge(mechanisms, Question(QuestionKind.CLASS_COUNTS))
         counts = behind_table[self._table].engine.class_counts(behind_cells[self])
-        return self._release(Exact(counts), mechanisms)
+        return self._release_counts(Exact(counts), mechanisms)
 
     def draw_trees(
         self,
@@ -574,7 +608,7 @@ class PrivateCells(SummingCells):
         check_sizes(behind_cells[self].view.sizes, len(self.schema.classes or (0, 1)))
         known = None if scores is None else scores._of(self._table)
         reach = 0.0 if scores is None else scores._reach(reach)
-        mechanisms = [WholeTree(each) for each in self._epsilons(amount)]
+        mechanisms = [WholeTree(each, unit_parts=self._parts) for each in self._epsilons(amount)]
         self._charge(mechanisms, Question(QuestionKind.WHOLE_TREE, depth=depth))
         rates = [mechanism.rate for mechanism in mechanisms]
         inside = behind_table[self._table]
@@ -606,9 +640,9 @@ class PrivateCells(SummingCells):
         mechanism = gradient_noise(self.schema, self._budget, exact(amount))
         self._charge([mechanism], Question(QuestionKind.GRADIENTS))
         sums = Exact(inside.engine.moments(behind_cells[self], known, reach, pure=pure))
-        return Gradients(
-            *loss.read(mechanism.release(sums, inside.noise), mechanism.deviation, pure=pure)
-        )
+        found = loss.read(mechanism.release(sums, inside.noise), mechanism.deviation, pure=pure)
+        pull, curvature, deviation = found
+        return Gradients(pull / self._parts, curvature / self._parts, deviation / self._parts)
 
     def noisy_scale(self, scores: Scores, share: Fraction, amount: Amount) -> NDArray[np.float64]:
         """Return for each cell about how far a share of its records is, at least, from the scores.
@@ -622,7 +656,8 @@ class PrivateCells(SummingCells):
         if self.schema.classes is not None:
             raise DataError("this question needs a number: the target of the schema has classes")
         known = scores._of(self._table)
-        choice = ScaleChoice(share, self._budget.selection_epsilon(exact(amount)))
+        epsilon = self._budget.selection_epsilon(exact(amount))
+        choice = ScaleChoice(share, epsilon, self._parts)
         self._charge([choice.mechanism], Question(QuestionKind.SCALE))
         inside = behind_table[self._table]
         counts = inside.engine.distance_counts(behind_cells[self], known, SCALES)
@@ -659,6 +694,8 @@ class PrivateCells(SummingCells):
     ) -> NDArray[np.int64]:
         """Return counts with this party's share of the noise: too little for its rows by itself.
 
+        In parts of a person, if the schema has a unit.
+
         Parameters
         ----------
         kind : QuestionKind
@@ -670,15 +707,16 @@ class PrivateCells(SummingCells):
 
         Privacy
         -------
-        A record changes one integer by one. Shares of discrete Laplace noise (for sums) or of
-        geometric noise (for the choice of a label) add up to noise that costs the amount, if at
-        least ``honest`` parties add theirs and nobody sees one share (docs/proofs/federation.md).
+        A record, or a part of a person, changes one integer by one. Shares of discrete Laplace
+        noise (for sums) or of geometric noise (for the choice of a label) add up to noise that
+        costs the amount, if at least ``honest`` parties add theirs and nobody sees one share
+        (docs/proofs/federation.md).
         """
         if kind is not QuestionKind.ROW_COUNT:
             self._need_classes()
         self._need_pure()
         share = NoisyMaxShare if kind is QuestionKind.LABEL else LaplaceShare
-        mechanisms = [share(1, each, honest) for each in self._amounts(amount)]
+        mechanisms = [share(self._parts, each, honest) for each in self._amounts(amount)]
         self._charge(mechanisms, Question(kind))
         inside = behind_table[self._table]
         counts = np.asarray(inside.engine.class_counts(behind_cells[self]))
@@ -719,7 +757,7 @@ class PrivateCells(SummingCells):
         view, classes = behind_cells[self].view, len(self.schema.classes or ())
         candidates.check(view, len(self))
         criterion.check(classes)
-        mechanism = NoisyMaxShare(criterion.spread, exact(amount), honest)
+        mechanism = NoisyMaxShare(self._parts * criterion.spread, exact(amount), honest)
         self._charge([mechanism], Question(QuestionKind.SPLIT, criterion.name))
         inside = behind_table[self._table]
         features, found = range(len(view.sizes)), []

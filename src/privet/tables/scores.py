@@ -57,7 +57,8 @@ def gradient_noise(
 ) -> DiscreteLaplace | DiscreteGaussian:
     """Return the noise of sums of derivatives that cost an amount."""
     l1, squared_l2 = loss_of(schema).bounds(pure=budget.accountant == "pure")
-    return noise_for(budget, amount, l1=l1, squared_l2=squared_l2)
+    parts = schema.unit_parts
+    return noise_for(budget, amount, l1=parts * l1, squared_l2=parts**2 * squared_l2)
 
 
 def pull_deviation(schema: Schema, budget: Budget, amount: Amount) -> float:
@@ -65,7 +66,7 @@ def pull_deviation(schema: Schema, budget: Budget, amount: Amount) -> float:
     pure = budget.accountant == "pure"
     nothing = np.zeros((0, 2), dtype=np.int64)
     noise = gradient_noise(schema, budget, amount)
-    return loss_of(schema).read(nothing, noise.deviation, pure=pure)[2]
+    return loss_of(schema).read(nothing, noise.deviation, pure=pure)[2] / schema.unit_parts
 
 
 #: Distances that a scale can have: 2^(-k/2), k = 24 .. 0, in parts of the target's range.
@@ -84,10 +85,13 @@ class ScaleChoice:
         Between 0 and 1, of at most 2^16 parts.
     epsilon : Fraction
         The cost.
+    unit_parts : int
+        In how many parts who pays counts; one, if that is a record.
     """
 
     share: Fraction
     epsilon: Amount
+    unit_parts: int = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.share, Fraction) or not 0 < self.share < 1:
@@ -102,7 +106,8 @@ class ScaleChoice:
         A record more moves ``b * beyond - a * all``, for a share of a/b, by ``b - a`` or by ``-a``.
         """
         part, parts = self.share.numerator, self.share.denominator
-        return Exponential(spread_of(max(part, parts - part), monotone=False), self.epsilon)
+        spread = spread_of(max(part, parts - part), monotone=False)
+        return Exponential(self.unit_parts * spread, self.epsilon)
 
     def choose(self, counts: NDArray[np.int64], noise: Noise) -> NDArray[np.float64]:
         """Return a scale for every cell.

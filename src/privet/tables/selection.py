@@ -74,7 +74,7 @@ class SelectingCells(CellsOfTable):
         self._need_classes()
         select = PermuteAndFlip if self._budget.accountant == "pure" else Exponential
         (each,) = self._epsilons(exact(amount))
-        mechanism = select(1, each)
+        mechanism = select(self._parts, each)
         self._charge([mechanism], Question(QuestionKind.LABEL))
         inside = behind_table[self._table]
         counts = inside.engine.class_counts(behind_cells[self])
@@ -102,6 +102,7 @@ class SelectingCells(CellsOfTable):
         if not len(self):
             return []
         steps = self._target_steps(criterion)
+        criterion = criterion.in_parts(self._parts)
         inside, view = behind_table[self._table], behind_cells[self].view
         candidates.check(view, len(self))
         features = np.flatnonzero(allowed.any(axis=0)).tolist()
@@ -112,7 +113,8 @@ class SelectingCells(CellsOfTable):
             select = GridExponential
         elif flip and self._budget.accountant == "pure":
             select = PermuteAndFlip
-        mechanisms = [select(criterion.spread, each) for each in self._epsilons(amount)]
+        spread = self._parts * criterion.spread
+        mechanisms = [select(spread, each) for each in self._epsilons(amount)]
         self._charge(mechanisms, Question(QuestionKind.SPLIT, criterion.name))
         masses = {j: np.full(sizes[j], candidates.mass(j, view)) for j in features}
         chosen: list[Split] = []
@@ -170,7 +172,8 @@ class SelectingCells(CellsOfTable):
         never released. A record raises it by up to M and shifts half a record: changes of two axes
         are at most 2 M apart. Costs the amount (docs/proofs/forests.md).
         """
-        mechanism = self._selection(halving_spread(criterion), exact(amount), flip=flip)
+        spread = self._parts * halving_spread(criterion)
+        mechanism = self._selection(spread, exact(amount), flip=flip)
         if len(axes) != len(self) or not all(axes):
             raise ValueError("give every cell at least one axis")
         steps = self._target_steps(criterion)
@@ -198,7 +201,7 @@ class SelectingCells(CellsOfTable):
         if len(axes) != len(self):
             raise ValueError("give every cell an axis")
         epsilon = self._budget.selection_epsilon(exact(amount))
-        mechanism = GridExponential(spread_of(1, monotone=False), epsilon)
+        mechanism = GridExponential(self._parts * spread_of(1, monotone=False), epsilon)
         self._charge([mechanism], Question(QuestionKind.MIDDLE))
         inside, sizes = behind_table[self._table], behind_cells[self].view.sizes
         splits: list[Split] = []
@@ -226,7 +229,9 @@ class SelectingCells(CellsOfTable):
         Permute-and-flip (pure budgets only) or the exponential mechanism on ``-loss`` with the
         criterion's spread; costs the amount (docs/proofs/questions.md).
         """
-        mechanism = self._selection(criterion.spread, exact(amount), flip=flip)
+        criterion = criterion.in_parts(self._parts)
+        spread = self._parts * criterion.spread
+        mechanism = self._selection(spread, exact(amount), flip=flip)
         steps = self._target_steps(criterion)
         self._charge([mechanism], Question(QuestionKind.SPLIT_OF_SOME, criterion.name))
         inside = behind_table[self._table]
@@ -267,7 +272,9 @@ class SelectingCells(CellsOfTable):
             return []
         inside, view = behind_table[self._table], behind_cells[self].view
         candidates.check(view, len(self))
-        mechanism = select(criterion.spread, self._budget.selection_epsilon(exact(amount)))
+        criterion = criterion.in_parts(self._parts)
+        spread = self._parts * criterion.spread
+        mechanism = select(spread, self._budget.selection_epsilon(exact(amount)))
         self._charge([mechanism], Question(QuestionKind.SPLIT, criterion.name))
         offered = list_candidates(candidates, view)
         chosen: list[Split] = []
@@ -287,7 +294,7 @@ class SelectingCells(CellsOfTable):
         0 or 1; costs the amount in all (docs/proofs/questions.md).
         """
         self._need_classes()
-        mechanisms = [TopOf(1, each, count) for each in self._epsilons(amount, count)]
+        mechanisms = [TopOf(self._parts, each, count) for each in self._epsilons(amount, count)]
         self._charge(mechanisms, Question(QuestionKind.FEATURES, count=count))
         inside = behind_table[self._table]
         numeric = [cuts is not None for cuts in behind_cells[self].view.cuts]
@@ -319,8 +326,10 @@ class SelectingCells(CellsOfTable):
         """
         self._target_steps(criterion)
         candidates.check(behind_cells[self].view, len(self))
+        criterion = criterion.in_parts(self._parts)
         number = len(list_candidates(candidates, behind_cells[self].view))
-        l1, squared_l2 = number * criterion.spread, number * criterion.spread**2
+        spread = self._parts * criterion.spread
+        l1, squared_l2 = number * spread, number * spread**2
         mechanism = noise_for(self._budget, exact(amount), l1=l1, squared_l2=squared_l2)
         self._charge([mechanism], Question(QuestionKind.SPLIT_GAINS, criterion.name))
         noise = behind_table[self._table].noise
@@ -328,7 +337,9 @@ class SelectingCells(CellsOfTable):
             mechanism.release(Exact(whole[:, None] - losses), noise)
             for losses, whole in self._losses(candidates, criterion)
         ]
-        return Released(np.concatenate([np.zeros((0, number), dtype=np.int64), *found]))
+        return self._whole(
+            Released(np.concatenate([np.zeros((0, number), dtype=np.int64), *found]))
+        )
 
     def _losses(
         self, candidates: Candidates, criterion: Criterion
@@ -366,7 +377,7 @@ class SelectingCells(CellsOfTable):
         self, spread: Amount, amount: Amount, *, flip: bool
     ) -> PermuteAndFlip | Exponential:
         if flip and self._budget.accountant != "pure":
-            raise BudgetError("permute-and-flip needs a pure budget: it is dear in zCDP")
+            raise BudgetError("permute-and-flip needs a budget without delta; zCDP makes it dear")
         select = PermuteAndFlip if flip else Exponential
         return select(spread, self._budget.selection_epsilon(amount))
 

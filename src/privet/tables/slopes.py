@@ -52,6 +52,9 @@ class Sums:
 class SummingCells(SelectingCells):
     """Cells that add up public functions of their records. All cells together have one sum."""
 
+    #: The functions that were last asked with, and what was made of them.
+    _last_basis: tuple[Basis, Basis] | None = None
+
     def noisy_sums(self, basis: Basis, amount: Amount) -> Sums:
         """Return the sums of public functions over the records of all cells, with noise.
 
@@ -75,7 +78,8 @@ class SummingCells(SelectingCells):
             totals[-1][:] = inside.engine.class_counts(handle).sum(axis=1)
         sums = [part.sums(total[:, None]) for part, total in zip(basis.parts, totals, strict=True)]
         found = mechanism.release(Exact(np.concatenate(sums)[:, 0]), inside.noise)
-        return Sums(found / STEP, mechanism.deviation / STEP)
+        unit = STEP * self._parts
+        return Sums(found / unit, mechanism.deviation / unit)
 
     def noisy_slopes(
         self, scores: Scores, basis: Basis, amount: Amount, *, largest: float, longest: float
@@ -97,7 +101,7 @@ class SummingCells(SelectingCells):
         self._charge([mechanism], Question(QuestionKind.SLOPES))
         inside = behind_table[self._table]
         sums = Exact(inside.engine.slopes(behind_cells[self], known, basis, *bounds))
-        unit = STEP * UNIT
+        unit = STEP * UNIT * self._parts
         return Sums(mechanism.release(sums, inside.noise) / unit, mechanism.deviation / unit)
 
     def noisy_calibration(
@@ -121,15 +125,24 @@ class SummingCells(SelectingCells):
         inside = behind_table[self._table]
         given = float(shift), float(factor)
         sums = Exact(inside.engine.calibration(behind_cells[self], known, *given))
-        return Sums(mechanism.release(sums, inside.noise) / UNIT, mechanism.deviation / UNIT)
+        unit = UNIT * self._parts
+        return Sums(mechanism.release(sums, inside.noise) / unit, mechanism.deviation / unit)
 
     def _gaussian(self, squares: int, amount: Amount) -> DiscreteGaussian:
         if self._budget.accountant == "pure":
             raise BudgetError("this question needs a budget with delta, or of rho")
-        return DiscreteGaussian(Fraction(squares), exact(amount))
+        return DiscreteGaussian(Fraction(squares * self._parts**2), exact(amount))
 
     def _checked(self, basis: Basis) -> Basis:
-        """Return a basis made anew of plain arrays; refuse one that does not fit the cells."""
+        """Return a basis made anew of plain arrays; refuse one that does not fit the cells.
+
+        The last one is kept: learners ask with the same functions many times.
+        """
+        if self._last_basis is None or self._last_basis[0] is not basis:
+            self._last_basis = basis, self._made_anew(basis)
+        return self._last_basis[1]
+
+    def _made_anew(self, basis: Basis) -> Basis:
         sizes = behind_cells[self].view.sizes
         features = tuple((feature, _anew(part)) for feature, part in basis.features)
         of_cells = None if basis.of_cells is None else _anew(basis.of_cells)

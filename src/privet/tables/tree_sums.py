@@ -205,7 +205,7 @@ def sources(
     engine: Engine, cells: CellsHandle, scores: ScoresHandle | None, reach: float
 ) -> Iterator[Source]:
     """Yield for every cell where its sums come from: from records, unless there are too many."""
-    values = engine.class_counts(cells).sum(axis=1) * len(cells.view.sizes)
+    values = engine.row_counts(cells) * len(cells.view.sizes)
     together = engine.gathers & (values <= MOST_GATHERED)
     start = 0
     while start < cells.size:
@@ -354,7 +354,7 @@ class _FewRecords:
         order = np.argsort(codes, kind="stable")
         size = int(self.layout.first[f + 1] - self.layout.first[f])
         first = np.searchsorted(codes[order], np.arange(size + 1))
-        none = np.zeros((0, 0, 0, 0), dtype=self.layout.dtype)
+        none = np.zeros((0, 0, 0, self.layout.channels), dtype=self.layout.dtype)
         return self.places, labels, self.records.weights, order, first, none
 
     def pairs(self, h: int, side: NDArray[np.bool_], split: Split) -> NDArray[Any]:

@@ -13,10 +13,11 @@ an engine go in (``tree_sums``), one drawn tree comes out.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -271,6 +272,19 @@ class _Drawing:
             return self._leaf(sums.total)
         return self._idle_branch(idle, region, depth)
 
+    def by_test(self, sums: NDArray[Any]) -> NDArray[Any]:
+        """Return sums by test, from sums by code, of all features or of the upper ones."""
+        features = int(np.searchsorted(self.code_first, len(sums)))
+        found = np.empty((int(self.test_first[features]), *sums.shape[1:]), dtype=sums.dtype)
+        for h in range(features):
+            mine = sums[self.code_first[h] : self.code_first[h + 1]]
+            into = found[self.test_first[h] : self.test_first[h + 1]]
+            if self.numeric[h]:
+                np.cumsum(mine[:0:-1], axis=0, dtype=sums.dtype, out=into[::-1])
+            else:
+                into[:] = mine
+        return found
+
     def log_leaf(self, sums: NDArray[Any]) -> NDArray[np.float64]:
         """Return the log weight of a leaf with any label, for sums by channel."""
         if self.n_channels == 1:
@@ -369,10 +383,7 @@ class _Sums:
         row = region.singles
         assert row is not None
         self.total = region.total
-        self.singles = np.zeros((len(drawing.last), drawing.n_channels), dtype=row.dtype)
-        self.loops.sums_by_test(
-            row, drawing.code_first, drawing.test_first, drawing.numeric, self.singles
-        )
+        self.singles = drawing.by_test(row)
 
     def log_tests(self, depth: int) -> tuple[NDArray[np.float64], float]:
         """Return the log weight of all trees below every test, and of those without a test."""
@@ -387,7 +398,8 @@ class _Sums:
             failing = (singles - passing, total - inside)
             for side, (sums, totals) in enumerate((failing, (passing, inside))):
                 found = np.empty(upper)
-                self.loops.log_regions_signed(sums, totals, *common, found)
+                space = np.empty(len(drawing.looks))
+                self.loops.log_regions_signed(sums, totals, *common, space, found)
                 sides[:, side] = found
         else:
             self.loops.log_children(pairs, self.singles, self.total, *common, sides)
@@ -432,47 +444,69 @@ class _Sums:
         drawing = self.drawing
         hist = self.region.pairs
         assert hist is not None
-        pairs = np.zeros((len(drawing.above), *self.singles.shape), dtype=hist.dtype)
-        self.loops.pair_tests(
-            hist,
-            drawing.n_upper,
-            drawing.code_first,
-            drawing.test_first,
-            drawing.numeric,
-            pairs,
-        )
-        return pairs
+        return drawing.by_test(drawing.by_test(hist.swapaxes(0, 1)).swapaxes(0, 1))
 
     def _signed(self, pairs: NDArray[Any]) -> tuple[Any, ...]:
         """Return pairs, singles and total of two classes: they have one channel."""
         return pairs[:, :, 0], self.singles[:, 0], self.total[0]
 
     def _grandchildren(self, pairs: NDArray[Any], common: tuple[Any, ...]) -> NDArray[np.float64]:
-        drawing, deeper = self.drawing, self.region.deeper
-        assert deeper is not None
-        out = np.empty((len(drawing.above), 2, len(drawing.above)))
-        layout = (drawing.code_first, drawing.test_first, drawing.numeric)
-        sums: tuple[Any, ...] = (pairs, self.singles, self.total)
-        loop = self.loops.log_grandchildren
+        drawing = self.drawing
+        out = np.full((len(drawing.above), 2, len(drawing.above)), np.nan)
         if drawing.n_channels == 1:
-            loop, sums = self.loops.log_grandchildren_signed, self._signed(pairs)
-            common = (*common, *self._powers(*sums))
-
-        def visit(f: int) -> None:
-            space = self._space() if drawing.n_channels == 1 else ()
-            loop(f, *deeper.planes(f), drawing.n_upper, *sums, *layout, *common, *space, out)
-
+            visit = self._signed_visit(pairs, common, out)
+        else:
+            visit = self._visit(pairs, common, out)
         with ThreadPoolExecutor(drawing.workers) as pool:
             list(pool.map(visit, range(drawing.n_upper)))
         return out
+
+    def _visit(
+        self, pairs: NDArray[Any], common: tuple[Any, ...], out: NDArray[np.float64]
+    ) -> Callable[[int], None]:
+        """Return what visits the pairs of tests of a feature, with more than two classes."""
+        drawing, deeper = self.drawing, self.region.deeper
+        assert deeper is not None
+        sums = (pairs, self.singles, self.total, *self._layout())
+
+        def visit(f: int) -> None:
+            planes = deeper.planes(f)
+            self.loops.log_grandchildren(f, *planes, drawing.n_upper, *sums, *common, out)
+
+        return visit
+
+    def _signed_visit(
+        self, pairs: NDArray[Any], common: tuple[Any, ...], out: NDArray[np.float64]
+    ) -> Callable[[int], None]:
+        """Return the same with two classes: by products, and what these cannot do after them."""
+        drawing, deeper, loops = self.drawing, self.region.deeper, self.loops
+        assert deeper is not None
+        signed = self._signed(pairs)
+        sums = (*signed, *self._layout())
+        powers = self._powers(*signed)
+        fits = powers[-1]
+        *menu, _, _, _ = common  # without tables of exponentials
+
+        def visit(f: int) -> None:
+            places, _, *records, triples = deeper.planes(f)
+            rows = (f, places, *records, triples[..., 0], drawing.n_upper)
+            near = rows, sums, menu, powers, self._space()
+            if not fits.any() or loops.log_grandchildren_signed(*chain(*near), out):
+                space = *self._space(), np.empty(len(drawing.looks))
+                loops.log_far_grandchildren_signed(*rows, *sums, *common, *space, out)
+
+        return visit
+
+    def _layout(self) -> tuple[NDArray[Any], ...]:
+        drawing = self.drawing
+        return drawing.code_first, drawing.test_first, drawing.numeric
 
     def _space(self) -> tuple[NDArray[Any], ...]:
         """Return zeros for the loop over pairs of tests to work on."""
         drawing = self.drawing
         kind, width = self.singles.dtype, max(int(drawing.code_first[-1]), 4)
-        shape = (int(drawing.code_first[drawing.n_upper]), int(drawing.code_first[-1]), 1)
-        hist = np.zeros(shape, dtype=kind)
-        return hist, np.zeros((6, width), dtype=kind), np.zeros((6, width))
+        shape = (int(drawing.code_first[drawing.n_upper]), int(drawing.code_first[-1]))
+        return np.zeros(shape, dtype=kind), np.zeros((6, width), dtype=kind), np.zeros((7, width))
 
     def _powers(self, pairs: NDArray[Any], singles: NDArray[Any], total: Any) -> tuple[Any, ...]:
         """Return tables of exponentials, and those of every upper test, as far as they fit."""
@@ -488,10 +522,14 @@ class _Sums:
         if pairs.size > MOST_PRODUCTS or longest > LONGEST_PRODUCT:
             nothing = np.zeros((0, 0))
             return rise, fine, shift, most, nothing, nothing, fits
-        power, inverse = np.empty(pairs.shape), np.empty(pairs.shape)
-        tables = (rise, fine, shift, most, power, inverse, fits)
-        self.loops.powers_signed(pairs, singles, total, *tables)
-        return tables
+        inside = singles[: len(pairs), None]
+        passing = 2 * pairs - inside
+        failing = 2 * (singles - pairs) - (total - inside)
+        largest = [np.abs(sums).max(axis=1, initial=0) for sums in (passing, failing, inside)]
+        np.less_equal(np.maximum.reduce([*largest, np.abs(total - inside[:, 0])]), most, out=fits)
+        passing[~fits] = 0  # whose powers nobody looks at
+        power = rise[(passing >> shift) + half] * fine[passing & (2**shift - 1)]
+        return rise, fine, shift, most, power, 1 / power, fits
 
 
 def _log(values: Any) -> Any:

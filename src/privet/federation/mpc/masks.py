@@ -4,8 +4,9 @@ Every two parties agree on a key (X25519), from which both draw the same mask fo
 (ChaCha20); one adds it, the other takes it away, modulo 2^64. Whoever lacks the keys sees uniform
 numbers, and their sum over all members of a round is the sum of what they hide. The name of a round
 is a fingerprint of all that it is about: members that were asked different things share no mask,
-and their sum is noise. The parties must get each other's public keys from the owners, not from
-whoever asks; a roster is read once.
+and their sum is noise. Keys are derived from all names and public keys of the roster: parties with
+different rosters have no key in common. The parties must get each other's public keys from the
+owners, not from whoever asks; a roster is read once.
 
 Keys and masks come from the ``cryptography`` library (``pip install privet[federation]``).
 """
@@ -48,35 +49,46 @@ class MaskKeys:
 
     def __init__(self, name: str) -> None:
         check_cryptography()
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
         self.name = name
-        self._private = X25519PrivateKey.generate()
+        self._private = PrivateKey()
         self._roster: dict[str, bytes] | None = None
         self._shared: dict[str, bytes] = {}
         self._rounds: set[bytes] = set()
         self._common: bytes | None = None
+        self._dealer: bytes | None = None
 
     @property
     def public_key(self) -> bytes:
         """What the other parties need."""
-        return self._private.public_key().public_bytes_raw()
+        return self._private.public_key
 
     @property
     def peers(self) -> frozenset[str]:
         """The other parties, once the roster is read."""
         return frozenset(self._shared)
 
-    def join(self, roster: Mapping[str, bytes]) -> None:
-        """Read the public keys of all parties, once."""
-        from cryptography.hazmat.primitives import hashes
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
-        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+    @property
+    def known(self) -> bytes:
+        """A fingerprint of whom this party takes part with: names and public keys of all."""
+        return fingerprint(sorted((self._roster or {}).items()), self._dealer)
 
-        if self._roster is not None:
-            if dict(roster) != self._roster:
-                raise FederationError("this party has its roster; another one is refused")
-            return
+    def join(self, roster: Mapping[str, bytes], dealer: bytes | None = None) -> None:
+        """Read the public keys of all parties, once, and that of the dealer, once."""
+        if self._roster is None:
+            self._shared = self._agree(roster)
+            self._roster = dict(roster)
+        elif dict(roster) != self._roster:
+            raise FederationError("this party has its roster; another one is refused")
+        if dealer is not None and dealer != self._dealer:
+            if self._dealer is not None:
+                raise FederationError("this party has its dealer; another one is refused")
+            if dealer in self._roster.values():
+                raise FederationError("a party of the roster cannot deal: it would see the sums")
+            self._private.agree(dealer)
+            self._dealer = dealer
+
+    def _agree(self, roster: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Return the key that this party shares with each of the others."""
         if not isinstance(roster, Mapping):
             raise FederationError("a roster has a public key for every party's name")
         if not all(isinstance(name, str) for name in roster):
@@ -85,15 +97,12 @@ class MaskKeys:
             raise FederationError("the roster has another key for this party")
         if len(set(roster.values())) < len(roster) or len(roster) < 2:
             raise FederationError("a roster needs at least two parties, each with its own key")
-        shared = {}
-        for name, key in roster.items():
-            if name != self.name:
-                try:
-                    secret = self._private.exchange(X25519PublicKey.from_public_bytes(key))
-                except (TypeError, ValueError):
-                    raise FederationError("the roster has something that is no key") from None
-                shared[name] = HKDF(hashes.SHA256(), 32, None, b"privet masks").derive(secret)
-        self._roster, self._shared = dict(roster), shared
+        everybody = sorted(roster.items())
+        return {
+            name: self._private.agree(key, "masks", everybody, sorted((self.name, name)))
+            for name, key in everybody
+            if name != self.name
+        }
 
     def seal(self) -> dict[str, bytes]:
         """Return a key for all parties, sealed for each of the others; the first party makes it.
@@ -101,36 +110,30 @@ class MaskKeys:
         The others have nothing to seal. The key hides from whoever passes words on what is meant
         for the parties alone (:meth:`common_pad`).
         """
-        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-
         if not self._shared or self.name > min(self._shared):
             return {}
         if self._common is None:
             self._common = secrets.token_bytes(32)
-        # A sealing key is used for this one key only, so that the nonce may be fixed.
-        return {
-            other: ChaCha20Poly1305(self._sealing(other)).encrypt(bytes(12), self._common, None)
-            for other in sorted(self._shared)
-        }
+        return {other: seal(self._sealing(other), self._common) for other in sorted(self._shared)}
 
     def unseal(self, sealed: Mapping[str, bytes]) -> None:
         """Read the key that the first party sealed, once."""
-        from cryptography.exceptions import InvalidTag
-        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-
         if self._common is not None:
             return
         try:
-            cipher = ChaCha20Poly1305(self._sealing(min(self._shared)))
-            self._common = cipher.decrypt(bytes(12), sealed[self.name], None)
-        except (InvalidTag, KeyError, TypeError, ValueError):
+            self._common = unseal(self._sealing(min(self._shared)), sealed[self.name])
+        except (KeyError, TypeError, ValueError, FederationError):
             raise FederationError("this is not what the first party sealed") from None
 
     def _sealing(self, other: str) -> bytes:
-        from cryptography.hazmat.primitives import hashes
-        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+        return round_key(self._shared[other], b"privet sealing")
 
-        return HKDF(hashes.SHA256(), 32, None, b"privet sealing").derive(self._shared[other])
+    def open_dealt(self, sealed: Any, name: bytes) -> bytes:
+        """Return the key that the dealer sealed for this party, for a deal of some name."""
+        if self._dealer is None or self._roster is None:
+            raise FederationError("this party knows no dealer")
+        key = dealing_key(self._private, self._dealer, self._roster, self.name, self._dealer)
+        return unseal(round_key(key, name), sealed)
 
     def common_key(self) -> bytes:
         """Return the key that all parties have, or raise if it was not read yet."""
@@ -140,7 +143,18 @@ class MaskKeys:
 
     def common_pad(self, round_name: bytes, size: int) -> NDArray[np.uint64]:
         """Return the words of a round that all parties know, and nobody else."""
-        return key_stream(_round_key(self.common_key(), round_name), size)
+        return key_stream(round_key(self.common_key(), round_name), size)
+
+    def tag(self, round_name: bytes, sender: str, words: NDArray[np.uint64]) -> bytes:
+        """Return 16 bytes by which the others know that a member sent some words in a round.
+
+        All members have the key: one of them could make the tag of another.
+        """
+        from cryptography.hazmat.primitives.poly1305 import Poly1305
+
+        # A key of its own for every tag, as Poly1305 needs it.
+        key = round_key(self.common_key(), fingerprint("tag", round_name, sender))
+        return Poly1305.generate_tag(key, words.astype("<u8", copy=False).tobytes())
 
     def mask(
         self, members: Sequence[str], round_name: bytes, size: int, *, xor: bool = False
@@ -169,12 +183,70 @@ class MaskKeys:
         name = fingerprint(round_name, sorted(members))
         total = np.zeros(size, dtype=np.uint64)
         for other in sorted(others):
-            stream = key_stream(_round_key(self._shared[other], name), size)
+            stream = key_stream(round_key(self._shared[other], name), size)
             if xor:
                 total = total ^ stream
             else:
                 total = total + stream if self.name < other else total - stream
         return total
+
+
+class PrivateKey:
+    """An X25519 key.
+
+    Parameters
+    ----------
+    secret : bytes, optional
+        The 32 bytes that it is made of; a new key if None.
+    """
+
+    def __init__(self, secret: bytes | None = None) -> None:
+        check_cryptography()
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+        self._private = (
+            X25519PrivateKey.generate()
+            if secret is None
+            else X25519PrivateKey.from_private_bytes(secret)
+        )
+        self.public_key = self._private.public_key().public_bytes_raw()
+
+    def agree(self, public_key: bytes, *bound: Any) -> bytes:
+        """Return a key in common with somebody else, for what is bound to it and nothing else."""
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        try:
+            secret = self._private.exchange(X25519PublicKey.from_public_bytes(public_key))
+        except (TypeError, ValueError):
+            raise FederationError("the roster has something that is no key") from None
+        return HKDF(hashes.SHA256(), 32, None, fingerprint("privet", *bound)).derive(secret)
+
+
+def dealing_key(
+    own: PrivateKey, other: bytes, roster: Mapping[str, bytes], member: str, dealer: bytes
+) -> bytes:
+    """Return the key that a dealer and a member of a roster have in common."""
+    return own.agree(other, "dealing", sorted(roster.items()), member, dealer)
+
+
+def seal(key: bytes, secret: bytes) -> bytes:
+    """Return a secret that whoever has the key can read; a key seals one secret only."""
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+    return ChaCha20Poly1305(key).encrypt(bytes(12), secret, None)
+
+
+def unseal(key: bytes, sealed: Any) -> bytes:
+    """Return what was sealed under a key; raise if it was not."""
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+    try:
+        return ChaCha20Poly1305(key).decrypt(bytes(12), sealed, None)
+    except (InvalidTag, TypeError, ValueError):
+        raise FederationError("this is not what was sealed") from None
 
 
 def fingerprint(*things: Any) -> bytes:
@@ -222,7 +294,7 @@ def _write_number(number: Any) -> bytes:
     return f"{exact.numerator:x}/{exact.denominator:x}".encode()
 
 
-def _round_key(key: bytes, name: bytes) -> bytes:
+def round_key(key: bytes, name: bytes) -> bytes:
     """Return the key of a round.
 
     Each round has a key of its own, not a nonce: the asker, who influences the name, could find two

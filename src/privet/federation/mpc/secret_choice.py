@@ -6,148 +6,95 @@ other sums, and what halvings make of it. So an option can be judged by the clas
 gives in all parties' rows together.
 
 Modulo 2^64 a party's own numbers are its *share* of the sums, and sums, differences and multiples
-of shares are shares again. The rest needs *correlated randomness*. The coordinator is the dealer:
-it draws random numbers and gives each party a share of them; it never sees what they hide. Linear
-forms, the two numbers of each halving, and then options are compared in pairs, round by round:
+of shares are shares again. The rest needs *correlated randomness* (:mod:`.dealing`). A dealer draws
+random numbers and gives each party a share of them; it never sees what they hide. Linear forms,
+the two numbers of each halving, and then options are compared in pairs, round by round, with four
+openings each:
 
 * the difference of a pair, plus a dealt number, is opened among the parties (it is uniform);
 * its sign follows from the opened number and the shared bits of the dealt one, by the borrow out of
-  ever longer groups of bits: six steps of ANDs, each of which uses dealt products of random bits.
-  A step has half as many groups as the one before, so that a word holds those of twice as many
-  pairs;
-* the sign, which is shared, too, times the difference gives the larger of the two.
+  ever longer groups of bits. Groups of four bits need nothing opened, since the products of the
+  dealt number's bits are dealt. Twice, four groups become one: their bits are opened under dealt
+  ones, whose products are dealt. A word holds the bits of 16 or 64 pairs there;
+* the sign, which is shared, too, is opened under a dealt bit; times the difference it gives the
+  larger of the two.
 
 A number carries its option in its lowest bits. In the end these are opened; the rest is hidden by
-multiples that every party adds for itself. What is opened among the parties passes the
-coordinator under a key that only they have (:meth:`~privet.federation.mpc.MaskKeys.common_pad`).
-All in words of 64 bits, whole arrays at a time.
+multiples that every party adds for itself. What is opened among the parties passes the coordinator
+under a key that only they have (:meth:`~privet.federation.mpc.MaskKeys.common_pad`), each party's
+words by themselves and with a tag, so that it cannot change them. All in words of 64 bits, whole
+arrays at a time.
 
-It holds against parties and a coordinator that follow the protocol, as long as the coordinator
-does not pool what it knows with a party. Our own code because the library of the field that we
-tried, MPyC, needs a network of its own and a process per party, and works on whole numbers of
-Python, not on words. Proof: ``docs/proofs/federation.md``.
+It holds against parties and a coordinator that follow the protocol, as long as the dealer does not
+pool what it knows with a party. A dealer that deals what does not belong together is caught with
+probability ``1 - 1 / deals``. Our own code because the library of the field that we tried, MPyC,
+needs a network of its own and a process per party, and works on whole numbers of Python, not on
+words; it is the oracle of the tests. Proof: ``docs/proofs/federation.md``.
 """
 
 from __future__ import annotations
 
+import hmac
 import secrets
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import FederationError
-from privet.federation.mpc.masks import MaskKeys, key_stream
+from privet.federation.mpc.dealing import (
+    BORROWS,
+    DIGEST,
+    FOURS,
+    HIDDEN,
+    LOWEST,
+    MOST_DEALS,
+    PASSES,
+    PRODUCTS,
+    CheatingDealer,
+    ChoiceShape,
+    Deal,
+    RoundShares,
+    RoundSizes,
+    Words,
+    check_size,
+    checked_by,
+    digest_of,
+    draw_rounds,
+    from_bits,
+    halves,
+    kept_of,
+    least_deals,
+    pack,
+    to_bits,
+)
+from privet.federation.mpc.masks import MaskKeys, fingerprint, key_stream
 
-Words = NDArray[np.uint64]
-#: A party's share of the randomness of a round: a key to draw it from, or the words themselves.
-Randomness = bytes | tuple[Words, Words]
+#: Words that a party sends to the others, and the tag by which they know them.
+Tagged = tuple[Words, bytes]
 #: A computation that sends words, and reads what was opened.
 T = TypeVar("T")
-Exchange = Generator[Words, Any, T]
+Exchange = Generator[Any, Any, T]
 
-#: How many bits the groups have after each step.
-_GROUPS = (2, 4, 8, 16, 32, 64)
-#: Shared by sums: a number, a bit, and their product.
-_SUMMED = 3
 #: No row has more options: numbers keep their range.
 MOST_OPTIONS = 2**17
-#: Numbers that are handled at a time, at most, unless one row has more.
-_MOST = 2**19
 _ONE, _TOP = np.uint64(1), np.uint64(63)
-
-
-class ChoiceShape(NamedTuple):
-    """What is public of a choice; for some or all of its rows."""
-
-    rows: int
-    options: int
-    #: How many terms a row has in all, how many linear forms each of them, and how many halvings.
-    terms: int = 0
-    forms: int = 1
-    halvings: int = 0
-
-    def batches(self) -> list[ChoiceShape]:
-        """Return how many rows are chosen for at a time."""
-        most = max(1, _MOST // max(self.options, self.terms * self.forms))
-        return [
-            self._replace(rows=min(most, self.rows - first)) for first in range(0, self.rows, most)
-        ]
-
-    @property
-    def rounds(self) -> list[int]:
-        """How many pairs meet, round by round: linear forms, halvings, then options."""
-        terms = self.rows * self.terms
-        forms = [terms * half for half in _halves(self.forms)]
-        options = [self.rows * half for half in _halves(self.options)]
-        return [*forms, *[terms] * self.halvings, *options]
-
-    @property
-    def randomness_size(self) -> int:
-        """How many words of randomness a party gets at a time, at most, if it gets no key."""
-        return max(
-            sum(_SUMMED * pairs + _xored_size(pairs) for pairs in some.rounds)
-            for some in self.batches()
-        )
-
-
-def correlated_randomness(shape: ChoiceShape, members: int) -> list[list[Randomness]]:
-    """Return for every member of a choice its share of the randomness of each round."""
-    by_round = [_round_randomness(pairs, members) for pairs in shape.rounds]
-    return [[dealt[member] for dealt in by_round] for member in range(members)]
-
-
-def _round_randomness(pairs: int, members: int) -> list[Randomness]:
-    hidden, bits = _random(pairs), _random(pairs) & _ONE
-    ands = []
-    for size in _step_sizes(pairs):
-        one, other = _random(size), _random(size)
-        ands += [one, other, one & other]
-    summed = np.stack([hidden, bits, hidden * bits])
-    xored = np.concatenate([hidden, _pack(bits, 64, 1), *ands])
-    keys = [secrets.token_bytes(32) for _ in range(members - 1)]
-    for key in keys:
-        some, more = _expand(key, pairs)
-        summed = summed - some
-        xored = xored ^ more
-    return [*keys, (summed, xored)]
+_CHEATED = (
+    "what was dealt for a choice is not what was shown, or does not belong together: the dealer "
+    "cheats, or somebody on the way. Nothing was opened; do not go on with this dealer"
+)
 
 
 def openings(shape: ChoiceShape) -> Iterator[tuple[int, bool]]:
-    """Yield how many words every opening has, and whether it is by XOR; the last is the result."""
+    """Yield how many words every opening has, and whether all parties read it; the last is not."""
     for pairs in shape.rounds:
-        yield pairs, False
-        yield from ((2 * size, True) for size in _step_sizes(pairs))
-        yield _words(pairs, 64), True
+        sizes = RoundSizes.of(pairs)
+        yield pairs, True
+        yield from ((len(HIDDEN) * step, True) for step in sizes.steps)
+        yield sizes.steps[-1], True
     yield shape.rows, False
-
-
-def _step_sizes(pairs: int) -> list[int]:
-    """Return how many words each step has: two bits of every group."""
-    return [_words(pairs, group // 2) for group in _GROUPS]
-
-
-def _words(pairs: int, each: int) -> int:
-    """Return how many words hold something of all pairs, if a word holds that of ``each``."""
-    return -(-pairs // each)
-
-
-def _pack(found: Words, each: int, apart: int) -> Words:
-    """Return words of which each has the bits of several, the next ones ``apart`` bits higher."""
-    size = _words(len(found), each)
-    packed = found[:size].copy()
-    for place in range(1, each):
-        some = found[place * size : (place + 1) * size]
-        packed[: len(some)] |= some << np.uint64(place * apart)
-    return packed
-
-
-def _unpack(packed: Words, each: int, apart: int, pairs: int) -> Words:
-    """Return the words that were packed, and what is above their bits."""
-    higher = np.arange(0, each * apart, apart, dtype=np.uint64)
-    return np.asarray((packed >> higher[:, None]).ravel()[:pairs])
 
 
 def excluded_score(options: int) -> int:
@@ -172,15 +119,6 @@ def winners(opened: Words, options: int) -> NDArray[np.int64]:
     """Return the winning option of every row, from the sum of the last answers."""
     low = opened & np.uint64((1 << _width(options)) - 1)
     return np.asarray(options - 1 - low.astype(np.int64))
-
-
-def _halves(options: int) -> list[int]:
-    """Return how many pairs some options make, round by round."""
-    found = []
-    while options > 1:
-        found.append(options // 2)
-        options -= options // 2
-    return found
 
 
 @dataclass(frozen=True)
@@ -264,19 +202,33 @@ class SecretChoice:
     ) -> None:
         if not 1 <= scores.shape[1] <= MOST_OPTIONS:
             raise FederationError("a choice has at least one option, and not that many")
-        self._keys, self._members, self._round_name = keys, tuple(members), round_name
+        self._keys, self._members = keys, tuple(sorted(members))
+        self._place = self._members.index(keys.name)
+        #: What the choice is called; with what was dealt, once that was shown.
+        self._asked = self._round_name = round_name
+        #: How many deals it wants to be shown.
+        self.least_deals = least_deals(len(self._members), 0)
+        #: Whether it has said which deal is kept, and does not know yet that all found it right.
+        self.unproved = False
         #: One of them adds what is public.
-        self._leads = keys.name == min(members)
+        self._leads = self._place == 0
         self._step = 0
         self._exchange = self._run(np.asarray(scores), np.asarray(public), terms)
         next(self._exchange)
 
-    def step(self, given: Sequence[Randomness] | Words) -> Words:
-        """Return this party's next words, after the randomness, or after what was opened."""
+    def step(self, given: Any) -> int | Tagged | Words:
+        """Return this party's next words.
+
+        For every batch of rows it is given the digests of all deals, and says which one is kept,
+        or, if these are too few, how many it wants to be shown, as a number below 0; then the
+        masters of those that it checks, and its own share; then, again and again, what the members
+        opened. Its last words tell, with the others', which options are chosen.
+        """
         try:
-            return self._exchange.send(given)
+            found: int | Tagged | Words = self._exchange.send(given)
         except StopIteration:
             raise FederationError("this choice is over") from None
+        return found
 
     def _run(
         self, scores: NDArray[np.int64], public: NDArray[np.int64], terms: LossTerms | None
@@ -286,12 +238,10 @@ class SecretChoice:
         if self._leads:
             scores = scores + public
         first = 0
-        sent = np.zeros(0, dtype=np.uint64)
+        sent: Any = None
         for some in shape.batches():
-            dealt = yield sent
-            if not isinstance(dealt, list) or len(dealt) != len(some.rounds):
-                raise FederationError("this is not the randomness of a choice")
-            randomness = map(_RoundShares.of, dealt, some.rounds)
+            shown = yield sent
+            randomness = yield from self._receive(shown, some)
             mine = slice(first, first + some.rows)
             shares = scores[mine].view(np.uint64)
             if terms is not None:
@@ -301,8 +251,45 @@ class SecretChoice:
             first += some.rows
         yield sent
 
+    def _receive(self, shown: Any, shape: ChoiceShape) -> Exchange[Iterator[RoundShares]]:
+        """Return this party's shares of a deal, after others were checked."""
+        members = len(self._members)
+        while True:
+            if (
+                type(shown) is not list
+                or len(shown) > MOST_DEALS
+                or any(type(each) is not bytes or len(each) != DIGEST * members for each in shown)
+            ):
+                raise FederationError("these are no deals to keep one of")
+            if len(shown) >= self.least_deals:
+                break
+            if self.least_deals > MOST_DEALS:
+                raise FederationError(
+                    "too many choices were given up while what was dealt was checked: this party "
+                    "joins no more of them. Its owner may make it anew"
+                )
+            shown = yield -self.least_deals
+        # Who was shown something else has other masks and tags from here on.
+        self._round_name = fingerprint(self._asked, self._step, shown)
+        kept = kept_of(self._keys.common_key(), self._round_name, shown)
+        self.unproved = True
+        dealt = yield kept
+        checked = checked_by(self._place, kept, len(shown), members)
+        if type(dealt) is not tuple or len(dealt) != 3 or not _are_masters(dealt[0], len(checked)):
+            raise FederationError("this is not the randomness of a choice")
+        masters, sealed, part = dealt
+        check_size(part, self._place, shape, members)
+        for number, master in zip(checked, masters, strict=True):
+            if Deal(master, shape, members).digests() != shown[number]:
+                raise CheatingDealer(_CHEATED)
+        key = self._keys.open_dealt(sealed, fingerprint(shown))
+        mine = shown[kept][DIGEST * self._place : DIGEST * (self._place + 1)]
+        if digest_of(key, part) != mine:
+            raise CheatingDealer(_CHEATED)
+        return draw_rounds(key, part, self._place, shape, members)
+
     def _losses(
-        self, terms: LossTerms, rows: slice, randomness: Iterator[_RoundShares]
+        self, terms: LossTerms, rows: slice, randomness: Iterator[RoundShares]
     ) -> Exchange[Words]:
         """Return shares of all terms, with the other sign."""
         two, four = np.uint64(2), np.uint64(4)
@@ -316,60 +303,91 @@ class SecretChoice:
             total = four * total + found
         return np.asarray(total)
 
-    def _choose(self, shares: Words, randomness: Iterator[_RoundShares]) -> Exchange[Words]:
+    def _choose(self, shares: Words, randomness: Iterator[RoundShares]) -> Exchange[Words]:
         """Return words whose sum says which option of each row is the largest."""
         rows, options = shares.shape
         shares = shares << np.uint64(_width(options))
         if self._leads:  # the first of equal ones is the largest
             shares = shares + np.arange(options - 1, -1, -1).astype(np.uint64)
         largest = yield from self._largest(shares, randomness)
+        self.unproved = False  # also where nothing was compared
         # The lowest bits only: what is above them is hidden by this party's own numbers.
         last = largest + (_random(rows) << np.uint64(_width(options)))
         return np.asarray(last + self._keys.mask(self._members, self._next(), rows))
 
-    def _largest(self, shares: Words, randomness: Iterator[_RoundShares]) -> Exchange[Words]:
+    def _largest(self, shares: Words, randomness: Iterator[RoundShares]) -> Exchange[Words]:
         """Return shares of the largest number of each row."""
         rows = len(shares)
-        for half in _halves(shares.shape[1]):
+        for half in halves(shares.shape[1]):
             left, right = shares[:, :half], shares[:, half : 2 * half]
             difference, dealt = (left - right).ravel(), next(randomness)
             opened = yield from self._open(difference + dealt.hidden, xor=False)
             larger = yield from self._is_left(opened, dealt)
             # The larger one is the right one plus bit times difference; the bit is opened under a
             # dealt bit, whose product with the dealt number is dealt, too.
-            flipped = yield from self._open(_pack(larger, 64, 1) ^ dealt.xored_bit, xor=True)
+            flipped = yield from self._open(larger ^ dealt.xored_bit, xor=True)
             product = opened * dealt.bit - dealt.product
-            unlike = _unpack(flipped, 64, 1, opened.size) & _ONE
+            unlike = from_bits(flipped, opened.size) & _ONE
             product = np.where(unlike, difference - product, product)
             shares = np.concatenate(
                 [right + product.reshape(rows, half), shares[:, 2 * half :]], axis=1
             )
         return shares[:, 0]
 
-    def _is_left(self, opened: Words, dealt: _RoundShares) -> Exchange[Words]:
-        """Return shares of whether the left one is larger: the sign of ``opened - hidden``."""
-        # Whether each bit below the sign makes a borrow, or passes one on.
-        borrows = (dealt.xored & ~opened) << _ONE
-        passes = (dealt.xored ^ ~opened if self._leads else dealt.xored) << _ONE
-        for group, (mask, other, product) in zip(_GROUPS, dealt.ands, strict=True):
-            each, half, lowest = group // 2, np.uint64(group // 2), _lowest(group)
-            upper = (passes >> half) & lowest
-            lower = (borrows & lowest) | ((passes & lowest) << _ONE)
-            sent = np.concatenate(
-                [_pack(upper | (upper << _ONE), each, 2) ^ mask, _pack(lower, each, 2) ^ other]
+    def _is_left(self, opened: Words, dealt: RoundShares) -> Exchange[Words]:
+        """Return shares of whether the left one is larger: the sign of ``opened - hidden``.
+
+        A bit for every pair, as :func:`~privet.federation.mpc.dealing.to_bits` has them.
+        """
+        borrows, passes = self._by_fours(opened, dealt)
+        for number, digits in enumerate((_of_sixteen, _of_all)):
+            borrows, passes = yield from self._join_groups(
+                digits(borrows), digits(passes), dealt.masks[number], dealt.products[number]
             )
-            seen = yield from self._open(sent, xor=True)
-            one, two = seen[: mask.size], seen[mask.size :]
-            both = (one & other) ^ (two & mask) ^ product
-            if self._leads:
-                both = both ^ (one & two)
-            both = _unpack(both, each, 2, opened.size)
-            borrows = ((borrows >> half) ^ both) & lowest
-            passes = (both >> _ONE) & lowest
-        found = (dealt.xored >> _TOP) ^ borrows
+        found = to_bits(dealt.xored >> _TOP) ^ borrows
         if self._leads:
-            found = found ^ (opened >> _TOP) ^ _ONE
+            found = found ^ to_bits((opened >> _TOP) ^ _ONE)
         return np.asarray(found)
+
+    def _by_fours(self, opened: Words, dealt: RoundShares) -> tuple[Words, Words]:
+        """Return whether each four of the bits below the sign make a borrow, or pass one on.
+
+        A bit makes one if the dealt bit is set and the opened one is not, and passes one on if they
+        are alike: all of it are products of dealt bits, times what is public.
+        """
+        bits, given = dealt.xored << _ONE, ~opened << _ONE
+        hidden: dict[tuple[str, ...], Words] = {
+            (name,): _bit(bits, 3 - place) for place, name in enumerate(PASSES)
+        }
+        for place, factors in enumerate(FOURS):
+            hidden[factors] = _bit(dealt.fours[place // 4], place % 4)
+        seen = {name: _bit(given, 3 - place) for place, name in enumerate(PASSES)}
+        highest = PASSES[0]
+        passes = hidden[highest,] ^ seen[highest] if self._leads else hidden[highest,]
+        borrows = hidden[highest,] & seen[highest]
+        for place, name in enumerate(PASSES[1:], 1):
+            product = _product(seen, hidden, PASSES[:place], (name,))
+            borrows = borrows ^ (seen[name] & product)
+            passes = product ^ (seen[name] & passes)
+        return borrows, passes
+
+    def _join_groups(
+        self, borrows: list[Words], passes: list[Words], masks: Words, products: Words
+    ) -> Exchange[tuple[Words, Words]]:
+        """Return whether four groups make a borrow together, or pass one on; the highest first."""
+        factors = np.concatenate([*passes, *borrows[1:]])
+        opened = yield from self._open(factors ^ masks.ravel(), xor=True)
+        seen = dict(zip(HIDDEN, opened.reshape(masks.shape), strict=True))
+        hidden: dict[tuple[str, ...], Words] = {
+            (name,): mask for name, mask in zip(HIDDEN, masks, strict=True)
+        }
+        hidden.update(zip(PRODUCTS, products, strict=True))
+        found, through = borrows[0], passes[0]
+        for place, (borrow, passing) in enumerate(zip(BORROWS, PASSES[1:], strict=True), 1):
+            above = PASSES[:place]
+            found = found ^ _product(seen, hidden, above, (borrow,)) ^ (seen[borrow] & through)
+            through = _product(seen, hidden, above, (passing,)) ^ (seen[passing] & through)
+        return found, through
 
     def _open(self, words: Words, *, xor: bool) -> Exchange[Words]:
         """Send words, and return their sum, or their XOR, over all parties."""
@@ -379,51 +397,76 @@ class SecretChoice:
         sent = words ^ mask if xor else words + mask
         if self._leads:
             sent = sent ^ key if xor else sent + key
-        seen = yield sent
-        if not _are_words(seen, words.shape):
+        others = yield sent, self._keys.tag(round_name, self._keys.name, sent)
+        if type(others) is not list or len(others) != len(self._members) - 1:
             raise FederationError("this is not what a choice has to open")
-        return np.asarray(seen ^ key if xor else seen - key)
+        names = [name for name in self._members if name != self._keys.name]
+        for name, each in zip(names, others, strict=True):
+            if not (
+                type(each) is tuple
+                and len(each) == 2
+                and _are_words(each[0], words.shape)
+                and type(each[1]) is bytes
+            ):
+                raise FederationError("this is not what a choice has to open")
+            if not hmac.compare_digest(self._keys.tag(round_name, name, each[0]), each[1]):
+                raise FederationError(
+                    "what the parties open was changed on the way, or they were dealt different "
+                    "things: the choice ends, and nothing of it was read"
+                )
+            sent = sent ^ each[0] if xor else sent + each[0]
+        # All have sent something under this name: they were shown the same, and found it right.
+        self.unproved = False
+        return np.asarray(sent ^ key if xor else sent - key)
 
     def _next(self) -> bytes:
         self._step += 1
         return self._round_name + self._step.to_bytes(4, "little")
 
 
-@dataclass(frozen=True)
-class _RoundShares:
-    """A party's shares of the randomness of one round."""
+def _product(
+    seen: Mapping[str, Words],
+    hidden: Mapping[tuple[str, ...], Words],
+    factors: tuple[str, ...],
+    last: tuple[str, ...],
+) -> Words:
+    """Return shares of a product: of some factors, and of what hides another.
 
-    hidden: Words
-    bit: Words
-    product: Words
-    xored: Words
-    xored_bit: Words
-    #: For each step: what hides either factor, and their product.
-    ands: tuple[tuple[Words, Words, Words], ...]
+    Each factor is what was seen of it, XOR what hides it: so this is a sum of dealt products, times
+    what was seen of the others.
+    """
+    if not factors:
+        return hidden[last]
+    *above, name = factors
+    before = tuple(above)
+    return _product(seen, hidden, before, (name, *last)) ^ (
+        seen[name] & _product(seen, hidden, before, last)
+    )
 
-    @classmethod
-    def of(cls, dealt: object, pairs: int) -> _RoundShares:
-        if isinstance(dealt, bytes) and len(dealt) == 32:
-            summed, xored = _expand(dealt, pairs)
-        elif (
-            isinstance(dealt, tuple)
-            and len(dealt) == 2
-            and _are_words(dealt[0], (_SUMMED, pairs))
-            and _are_words(dealt[1], (_xored_size(pairs),))
-        ):
-            summed, xored = dealt
-        else:
-            raise FederationError("this is not the randomness of a choice")
-        sizes = [pairs, _words(pairs, 64), *np.repeat(_step_sizes(pairs), 3).tolist()]
-        own, bit, *parts = np.split(xored, np.cumsum(sizes)[:-1])
-        return cls(
-            hidden=summed[0],
-            bit=summed[1],
-            product=summed[2],
-            xored=own,
-            xored_bit=bit,
-            ands=tuple(zip(parts[::3], parts[1::3], parts[2::3], strict=True)),
-        )
+
+def _bit(words: Words, place: int) -> Words:
+    """Return one bit of every four, as their lowest."""
+    return (words >> np.uint64(place)) & LOWEST
+
+
+def _of_sixteen(words: Words) -> list[Words]:
+    """Return what words have of four groups of four bits, in words of 16 pairs each."""
+    lowest = np.uint64(0x0001_0001_0001_0001)
+    return [pack((words >> np.uint64(4 * place)) & lowest, 16, 1) for place in (3, 2, 1, 0)]
+
+
+def _of_all(words: Words) -> list[Words]:
+    """Return what words of 16 pairs have of four groups of 16 bits, in words of 64 pairs each."""
+    lowest = np.uint64(0xFFFF)
+    return [pack((words >> np.uint64(16 * place)) & lowest, 4, 16) for place in (3, 2, 1, 0)]
+
+
+def _are_masters(found: object, count: int) -> bool:
+    return (
+        type(found) is list
+        and len(found) == count
+        and all(type(master) is bytes and len(master) == 32 for master in found)
+    )
 
 
 def _width(options: int) -> int:
@@ -436,18 +479,3 @@ def _are_words(found: object, shape: tuple[int, ...]) -> bool:
 
 def _random(size: int) -> Words:
     return key_stream(secrets.token_bytes(32), size)
-
-
-def _xored_size(pairs: int) -> int:
-    """Return how many words are shared by XOR: the number, the bits, and three for each AND."""
-    return pairs + _words(pairs, 64) + 3 * sum(_step_sizes(pairs))
-
-
-def _expand(key: bytes, pairs: int) -> tuple[Words, Words]:
-    words = key_stream(key, _SUMMED * pairs + _xored_size(pairs))
-    return words[: _SUMMED * pairs].reshape(_SUMMED, pairs), words[_SUMMED * pairs :]
-
-
-def _lowest(group: int) -> np.uint64:
-    """Return a word with the lowest bit of every group."""
-    return np.uint64(sum(1 << place for place in range(0, 64, group)))

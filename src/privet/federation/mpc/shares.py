@@ -145,7 +145,8 @@ def share_splits(
     forms = criterion.linear_forms(len(cells.schema.classes or ()))
     owners = [feature for feature, _ in list_candidates(candidates, view)]
     check_range(criterion.spread * MAX_ROWS, len(owners))
-    mechanism = NoisyMaxShare(criterion.spread, exact(amount), honest)
+    spread = cells.schema.unit_parts * criterion.spread
+    mechanism = NoisyMaxShare(spread, exact(amount), honest)
     keys.common_key()
     counts, noise = cells.mpc_exact_counts(candidates, criterion, amount, honest)
     sizes = [candidates.width(feature, view) for feature in owners]

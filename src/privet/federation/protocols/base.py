@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privet.criteria import Criterion
 from privet.errors import FederationError
-from privet.federation.links import Connections
+from privet.federation.links import Connections, Link
 from privet.privacy import Released
 from privet.privacy.budget import Amount
 from privet.schema import Schema
@@ -63,6 +63,10 @@ class AggregationProtocol(ABC):
         How many parties add their noise for sure, where that matters.
     least : int
         With fewer parties than this a run stops.
+    dealer : Link, optional
+        Who deals for secret choices, where there are any; the coordinator if None.
+    deals : int, optional
+        How many deals are made for one that is used.
     """
 
     #: What people call it.
@@ -72,10 +76,20 @@ class AggregationProtocol(ABC):
     #: No question may cost less.
     least_amount: ClassVar[Fraction] = Fraction(0)
 
-    def __init__(self, parties: int, honest: int | None, least: int) -> None:
+    def __init__(
+        self,
+        parties: int,
+        honest: int | None,
+        least: int,
+        dealer: Link | None = None,
+        deals: int | None = None,
+    ) -> None:
         del least
-        if honest is not None:
-            raise FederationError("honest is for secure sums: elsewhere a party needs no others")
+        for name, given in (("honest", honest), ("dealer", dealer), ("deals", deals)):
+            if given is not None:
+                raise FederationError(
+                    f"{name} is for secure sums: elsewhere a party needs no others"
+                )
         #: How many parties' noise an answer rests on.
         self.honest = parties
 
@@ -84,9 +98,17 @@ class AggregationProtocol(ABC):
     def trust(self) -> str:
         """What the guarantee of an answer rests on, for a model's card."""
 
+    def noises(self, members: int) -> float:
+        """Return how much noise a sum over the parties has, in noises of one table."""
+        return members
+
     def connect(self, connections: Connections) -> None:
         """Let the parties exchange what they need before the first question. Free."""
         del connections
+
+    def close(self) -> None:
+        """End what the protocol itself has opened."""
+        return
 
     def check_party(self, name: str, key: bytes | None, members: int, doubted: int) -> None:
         """Raise if a party is not ready for a fit, by its public key and how many it doubts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -50,7 +51,7 @@ class LocalProposals(NoisyCounts):
         """See :class:`AggregationProtocol`."""
         proposals = self._propose(cells, choice)
         rest = choice.amount * (1 - PROPOSAL_SHARE)  # an infinite amount stays infinite
-        best: list[tuple[int, Split]] = [(0, some[0]) for some in proposals]
+        counted, several, amounts = [], [], []
         for place in range(max(map(len, proposals))):
             mine = [cell for cell, some in enumerate(proposals) if place < len(some) > 1]
             if not mine:
@@ -58,15 +59,21 @@ class LocalProposals(NoisyCounts):
             splits = [proposals[cell][place] for cell in mine]
             # Every proposal of a cell is counted, one after the other: they share the cell's rest.
             each = [rest / len(proposals[cell]) for cell in mine]
-            children = cells.take(np.array(mine)).split(splits)
-            paid = [
-                one
-                for one, split in zip(each, splits, strict=True)
-                for _ in range(split.n_children)
-            ]
-            gains = gains_of(children.noisy_class_counts(paid), splits, choice.criterion)
+            counted.append((mine, splits))
+            several.append(cells.take(np.array(mine)).split(splits))
+            amounts.append(
+                [
+                    one
+                    for one, split in zip(each, splits, strict=True)
+                    for _ in range(split.n_children)
+                ]
+            )
+        best: list[tuple[float, Split]] = [(-math.inf, some[0]) for some in proposals]
+        found = self._count_several(several, amounts)
+        for (mine, splits), counts in zip(counted, found, strict=True):
+            gains = gains_of(counts, splits, choice.criterion)
             for cell, split, gain in zip(mine, splits, gains.tolist(), strict=True):
-                if place == 0 or gain > best[cell][0]:
+                if gain > best[cell][0]:
                     best[cell] = (gain, split)
         return [split for _, split in best]
 

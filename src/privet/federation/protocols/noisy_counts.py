@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from privet.criteria import Criterion
 from privet.errors import FederationError
-from privet.federation.answers import counts_of
+from privet.federation.answers import counts_of, each_of
 from privet.federation.protocols.base import AggregationProtocol, SplitChoice
 from privet.privacy import DiscreteLaplace, Question, QuestionKind, Released
 from privet.privacy.budget import Amount
@@ -84,12 +84,12 @@ class NoisyCounts(AggregationProtocol):
         allowed, criterion, candidates = choice.allowed, choice.criterion, choice.candidates
         features = np.flatnonzero(allowed.any(axis=0)).tolist()
         classes = len(cells.schema.classes or ())
+        parts = [cells.partition(cells.schema.names[feature]) for feature in features]
+        each = [choice.amount / len(features)] * len(features)
         losses = []
         owners: list[tuple[int, int]] = []
-        for feature in features:
-            parts = cells.partition(cells.schema.names[feature])
-            counts = np.asarray(parts.noisy_class_counts(choice.amount / len(features)))
-            counts = counts.reshape(len(cells), -1, classes)
+        for feature, released in zip(features, self._count_several(parts, each), strict=True):
+            counts = np.asarray(released).reshape(len(cells), -1, classes)
             children = candidates.children(feature, counts, range(len(cells)), cells.view)
             # No child has fewer than no records; cells may, so that their noise cancels in sums.
             found = criterion.losses(np.maximum(children, 0)).sum(axis=2)
@@ -99,4 +99,26 @@ class NoisyCounts(AggregationProtocol):
         best: list[int] = np.concatenate(losses, axis=1).argmin(axis=1).tolist()
         return [
             candidates.split(*owners[place], cell, cells.view) for cell, place in enumerate(best)
+        ]
+
+    def _count_several(
+        self, several: Sequence[FederatedCells], amounts: Sequence[Amounts]
+    ) -> list[Released]:
+        """Return the noisy class counts of several cells in one round, as if asked in turn."""
+        if not several:
+            return []
+        for cells, amount in zip(several, amounts, strict=True):
+            noises = [DiscreteLaplace(1, each) for each in cells._amounts(amount)]
+            cells._charge(noises, Question(QuestionKind.CLASS_COUNTS))
+        classes = len(several[0].schema.classes or ())
+        checks = [counts_of((len(cells), classes)) for cells in several]
+        answers = several[0]._table._connections.ask_all(
+            "noisy_class_counts",
+            list(amounts),
+            of=[cells._number for cells in several],
+            check=each_of(checks),
+        )
+        return [
+            cells._kept(Released(np.sum([answer[place] for _, answer in answers], axis=0)), amount)
+            for place, (cells, amount) in enumerate(zip(several, amounts, strict=True))
         ]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,14 +12,24 @@ from numpy.typing import NDArray
 
 from privet.criteria import HALVINGS, MAX_ROWS, MOST_CHORDED, Criterion, MinOfLinear
 from privet.errors import FederationError
-from privet.federation.answers import is_key, is_place, is_sealed, words_of
-from privet.federation.links import Connections
+from privet.federation.answers import (
+    is_dealt_to,
+    is_key,
+    is_place,
+    is_sealed,
+    is_shown,
+    passes,
+    tagged_words_of,
+    words_of,
+)
+from privet.federation.dealer import Dealer
+from privet.federation.links import Connections, Link, LocalLink
 from privet.federation.mpc import (
+    MOST_DEALS,
     MOST_OPTIONS,
     ChoiceShape,
     check_cryptography,
     check_range,
-    correlated_randomness,
     has_room,
     open_sum,
     openings,
@@ -39,6 +48,7 @@ from privet.privacy import (
     exact,
 )
 from privet.privacy.budget import Amount
+from privet.privacy.coins import draw_bytes
 from privet.schema import Schema
 from privet.tables import Split, list_candidates
 
@@ -69,7 +79,14 @@ class SecureSums(AggregationProtocol):
     #: Shares of noise are drawn from tables of a limited size.
     least_amount: ClassVar[Fraction] = SMALLEST_RATE
 
-    def __init__(self, parties: int, honest: int | None, least: int) -> None:
+    def __init__(
+        self,
+        parties: int,
+        honest: int | None,
+        least: int,
+        dealer: Link | None = None,
+        deals: int | None = None,
+    ) -> None:
         check_cryptography()
         if parties < 2:
             raise FederationError("a secure sum needs two parties or more")
@@ -80,6 +97,17 @@ class SecureSums(AggregationProtocol):
                 f"least={least} needs honest={least} or fewer: with fewer parties than "
                 "honest ones there is too little noise"
             )
+        if deals is not None and not parties < deals <= MOST_DEALS:
+            raise FederationError(
+                f"deals must be a whole number above the number of parties, at most {MOST_DEALS}: "
+                "every party checks one at least, and one is used"
+            )
+        self._deals = deals
+        #: How many times as many deals the parties want as there are members and one.
+        self._times: int | None = None
+        #: Whether somebody else deals, and a link to whoever does.
+        self._apart = dealer is not None
+        self._dealer = LocalLink(Dealer()) if dealer is None else dealer
         #: The parties' public keys.
         self._public_keys: dict[str, bytes] = {}
 
@@ -90,15 +118,41 @@ class SecureSums(AggregationProtocol):
             f"this epsilon holds if at least {self.honest} of the parties are honest, that "
             "is, add their share of the noise, show it to nobody and keep it nowhere, if the keys "
             "that parties have of each other are theirs, and, for splits and labels, if all follow "
-            "the protocol and the coordinator pools what it knows with none of them"
+            f"the protocol and {self._who_deals} pools what it knows with none of them"
         )
+
+    @property
+    def _who_deals(self) -> str:
+        if not self._apart:
+            return "the coordinator"
+        return f"the dealer {self._dealer.name!r}, who is not the coordinator,"
+
+    def noises(self, members: int) -> float:
+        """See :class:`AggregationProtocol`: ``honest`` shares are one noise."""
+        return members / self.honest
 
     def connect(self, connections: Connections) -> None:
         """See :class:`AggregationProtocol`: public keys, and a key that only the parties have."""
         self._public_keys = dict(connections.ask_all("public_key", check=is_key))
-        connections.ask_all("join", self._public_keys)
+        dealer = self._ask_dealer(0, "public_key", check=is_key)
+        # Without the signatures, which are for the parties.
+        self._ask_dealer(0, "join", {name: key[:32] for name, key in self._public_keys.items()})
+        connections.ask_all("join", self._public_keys, dealer)
         sealed = [given for _, given in connections.ask_all("seal", check=is_sealed) if given]
         connections.ask_all("unseal", sealed[0] if sealed else {})
+
+    def close(self) -> None:
+        """See :class:`AggregationProtocol`."""
+        self._dealer.close()
+
+    def _ask_dealer(
+        self, target: int, question: str, *given: Any, check: Callable[[Any], bool] | None = None
+    ) -> Any:
+        """Return the dealer's answer."""
+        answer = self._dealer.receive(self._dealer.send(target, question, *given))
+        if check is not None and not passes(check, answer):
+            raise FederationError(f"dealer {self._dealer.name!r} answered nonsense")
+        return answer
 
     def check_party(self, name: str, key: bytes | None, members: int, doubted: int) -> None:
         """See :class:`AggregationProtocol`."""
@@ -154,10 +208,11 @@ class SecureSums(AggregationProtocol):
         """Return a sum over the parties of numbers that nobody sees, with one noise."""
         table = cells._table
         while True:
-            shares = [LaplaceShare(1, each, self.honest) for each in cells._amounts(amount)]
+            parts = cells.schema.unit_parts
+            shares = [LaplaceShare(parts, each, self.honest) for each in cells._amounts(amount)]
             cells._charge(shares, question)
             members = table.parties
-            given = (amount, self.honest, members, secrets.token_bytes(16))
+            given = (amount, self.honest, members, draw_bytes(16))
             masked = cells._ask(share, *given, check=words_of(math.prod(shape)))
             if len(masked) == len(members):
                 break
@@ -171,11 +226,13 @@ class SecureSums(AggregationProtocol):
             raise FederationError(
                 "the sum is no count: a party answered nonsense, or lost its keys"
             )
+        if parts > 1:  # sums of parts of persons
+            total = np.rint(total / parts).astype(np.int64)
         return total.reshape(shape)
 
     def choose_labels(self, cells: FederatedCells, amount: Amount) -> list[int]:
         """See :class:`AggregationProtocol`."""
-        mechanism = NoisyMaxShare(1, exact(amount), self.honest)
+        mechanism = NoisyMaxShare(cells.schema.unit_parts, exact(amount), self.honest)
         shape = ChoiceShape(len(cells), len(cells.schema.classes or ()))
         question = Question(QuestionKind.LABEL)
         return self._choose(cells, "share_labels", (amount,), shape, mechanism, question)
@@ -187,7 +244,8 @@ class SecureSums(AggregationProtocol):
         classes = len(cells.schema.classes or ())
         criterion = comparable(choice.criterion, classes, len(offered))
         assert criterion is not None  # check_choices
-        mechanism = NoisyMaxShare(criterion.spread, choice.amount, self.honest)
+        spread = cells.schema.unit_parts * criterion.spread
+        mechanism = NoisyMaxShare(spread, choice.amount, self.honest)
         regions = sum(candidates.width(feature, view) for feature, _ in offered)
         terms, forms, _ = criterion.linear_forms(classes).shape
         shape = ChoiceShape(len(cells), len(offered), regions * terms, forms, criterion.halvings)
@@ -217,45 +275,77 @@ class SecureSums(AggregationProtocol):
         while True:
             cells._charge([mechanism], question)
             members = table.parties
-            asked = (*given, mechanism.honest, members, secrets.token_bytes(16))
+            asked = (*given, mechanism.honest, members, draw_bytes(16))
             choices = dict(cells._ask(share, *asked, check=is_place))
             chosen = None
             if len(choices) == len(members):
-                chosen = _run_choice(table._connections, choices, shape)
+                chosen = self._run_choice(table._connections, choices, shape)
             table._connections.forget(choices)
             if chosen is not None:
                 return chosen
             # As for sums: without a member nothing can be read, and the others are asked again.
+            self._times = None
             if len(table.parties) < max(table.least, 2):
                 raise FederationError("too few parties are left for a choice")
             table._missed |= set(members) - set(table.parties)
 
+    def _run_choice(
+        self, connections: Connections, choices: dict[str, int], shape: ChoiceShape
+    ) -> list[int] | None:
+        """Let parties be dealt randomness, pass on what they open, and return what they chose.
 
-def _run_choice(
-    connections: Connections, choices: dict[str, int], shape: ChoiceShape
-) -> list[int] | None:
-    """Deal randomness, pass on what the parties open, and return what they chose.
-
-    ``choices`` has the number under which each party takes part. None after a loss.
-    """
-    chosen: list[int] = []
-    for some in shape.batches():
-        dealt = correlated_randomness(some, len(choices))
-        given: dict[str, Any] = dict(zip(choices, dealt, strict=True))
-        opened = np.zeros(0, dtype=np.uint64)
-        for size, xor in openings(some):
-            words = connections.ask_all("step", places=choices, each=given, check=words_of(size))
-            if len(words) < len(choices):
+        ``choices`` has the number under which each party takes part. None after a loss.
+        """
+        chosen: list[int] = []
+        members = sorted(choices)
+        for some in shape.batches():
+            given = self._deal(connections, choices, some)
+            if given is None:
                 return None
-            opened = open_sum([part for _, part in words], xor=xor)
-            given = dict.fromkeys(choices, opened)
-        found = winners(opened, shape.options)
-        if found.min() < 0:
+            for size, is_read in openings(some):
+                check = tagged_words_of(size) if is_read else words_of(size)
+                answers = connections.ask_all("step", target=choices, each=given, check=check)
+                if len(answers) < len(choices):
+                    return None
+                sent = dict(answers)
+                # Each gets the words of the others, as they sent them.
+                given = {
+                    name: [sent[other] for other in members if other != name] for name in members
+                }
+            found = winners(open_sum(list(sent.values())), shape.options)
+            if found.min() < 0:
+                raise FederationError(
+                    "the choice is no option: a party answered nonsense, or lost its keys"
+                )
+            chosen += found.tolist()
+        return chosen
+
+    def _deal(
+        self, connections: Connections, choices: dict[str, int], shape: ChoiceShape
+    ) -> dict[str, Any] | None:
+        """Return what every party is dealt for some rows of a choice. None after a loss."""
+        members = sorted(choices)
+        if self._times is None:  # after choices were given up, parties want to be shown more
+            wanted = dict(connections.ask_all("step", [], target=choices, check=is_place))
+            if len(wanted) < len(choices):
+                return None
+            self._times = max(1, -min(wanted.values()) // (len(members) + 1))
+        count = min(max(self._deals or 0, (len(members) + 1) * self._times), MOST_DEALS)
+        number, shown = self._ask_dealer(
+            0, "deal", tuple(shape), members, count, check=is_shown(count)
+        )
+        kept = dict(connections.ask_all("step", shown, target=choices, check=is_place))
+        if len(kept) < len(choices):
+            return None
+        if len(set(kept.values())) > 1 or min(kept.values()) < 0:
             raise FederationError(
-                "the choice is no option: a party answered nonsense, or lost its keys"
+                "the parties do not agree on what was dealt: one of them was asked, or shown, "
+                "something else, or lost its keys"
             )
-        chosen += found.tolist()
-    return chosen
+        given: dict[str, Any] = self._ask_dealer(
+            0, "reveal", number, kept[members[0]], check=is_dealt_to(members)
+        )
+        return given
 
 
 def comparable(criterion: Criterion, classes: int, options: int) -> MinOfLinear | None:

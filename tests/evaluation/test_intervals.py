@@ -1,0 +1,131 @@
+"""Intervals cover sampling and noise; what ignores one of them covers too rarely."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privet.engines.bases import UNIT, error_moments
+from privet.evaluation import intervals
+from privet.evaluation.intervals import TOO_FEW, Estimate, Noise
+
+RUNS = 400
+
+
+def laplace(epsilon):
+    q = math.exp(-epsilon)
+    return Noise(2 * q / (1 - q) ** 2, laplace=True)
+
+
+def draw(rng, epsilon, shape):
+    q = math.exp(-epsilon)
+    return (rng.geometric(1 - q, shape) - rng.geometric(1 - q, shape)).astype(float)
+
+
+def covered(make, truth):
+    """Return in which part of the runs an interval covers; all of them have one."""
+    rng = np.random.default_rng(0)
+    found = [make(rng) for _ in range(RUNS)]
+    assert all(one.enough for one in found)
+    return np.mean([one.low <= truth <= one.high for one in found])
+
+
+def accuracy_run(n, epsilon, noise):
+    law = np.array([0.6, 0.1, 0.05, 0.25])  # 85 % right
+
+    def make(rng):
+        counts = rng.multinomial(n, law).reshape(1, 2, 2) + draw(rng, epsilon, (1, 2, 2))
+        return intervals.accuracy(counts, noise)
+
+    return make
+
+
+def test_accuracy_covers_at_the_size_where_noise_and_sampling_are_alike():
+    """False alarms: five deviations below 95 %, about 1e-7."""
+    least = 0.95 - 5 * math.sqrt(0.95 * 0.05 / RUNS)
+    assert covered(accuracy_run(1_000, 0.1, laplace(0.1)), 0.85) > least
+    assert covered(accuracy_run(1_000, 1.0, laplace(1.0)), 0.85) > least
+
+
+def test_without_noise_or_sampling_it_covers_too_rarely():
+    """The power of the test above."""
+    least = 0.95 - 5 * math.sqrt(0.95 * 0.05 / RUNS)
+    assert covered(accuracy_run(1_000, 0.1, Noise(1e-9, laplace=True)), 0.85) < least
+
+    def no_sampling(rng):
+        counts = rng.multinomial(100, [0.85, 0.15]) + draw(rng, 1.0, 2)
+        second = float(counts[0]) ** 2 / counts.sum(), 0.0  # as if all records were alike
+        return intervals.mean(
+            counts, np.array([1.0, 0.0]), laplace(1.0).variance, excess=0, second=second
+        )
+
+    assert covered(no_sampling, 0.85) < least
+
+
+def test_auc_and_errors_cover():
+    least = 0.95 - 5 * math.sqrt(0.95 * 0.05 / RUNS)
+    second = np.arange(1, 9) / 36
+    wins = np.tril(np.ones((8, 8)), -1) + np.eye(8) / 2
+    truth = float(second @ wins @ second[::-1])
+
+    def auc(rng):
+        counts = np.stack([rng.multinomial(700, second[::-1]), rng.multinomial(300, second)])
+        return intervals.auc(counts + draw(rng, 1.0, (2, 8)), laplace(1.0))
+
+    assert covered(auc, truth) > least
+
+    def squared(rng):
+        sums = error_moments(rng.beta(1, 4, 500)).sum(axis=0)[None] / UNIT
+        return intervals.errors(sums + rng.laplace(0, 1, (1, 4)), Noise(2.0, laplace=True))[1]
+
+    assert covered(squared, 1 / 15) > least
+
+
+def test_too_few_records():
+    counts = np.full((1, 2, 2), 3.0)
+    assert intervals.accuracy(counts, laplace(0.1)) is TOO_FEW
+    assert not TOO_FEW.enough
+    assert str(TOO_FEW) == "too few records"
+    assert intervals.balanced(counts, laplace(1.0)) is TOO_FEW
+    assert intervals.auc(np.full((2, 4), 2.0), laplace(1.0)) is TOO_FEW
+    assert intervals.accuracy(np.full((1, 2, 2), -5.0), laplace(10.0)) is TOO_FEW
+
+
+def test_without_noise_they_are_ordinary_estimates():
+    noise = Noise(0.0, laplace=True)
+    counts = np.array([[[50.0, 10.0], [5.0, 35.0]]])
+    found = intervals.accuracy(counts, noise)
+    assert found.value == pytest.approx(0.85)
+    # Wilson's interval of 85 in 100
+    assert (found.low, found.high) == pytest.approx((0.767, 0.907), abs=0.002)
+    assert intervals.recalls(counts, noise)[1].value == pytest.approx(35 / 40)
+    assert intervals.balanced(counts, noise).value == pytest.approx((50 / 60 + 35 / 40) / 2)
+    scores = np.array([[30.0, 20, 10], [5.0, 10, 25]])
+    pairs = 10 * 30 + 25 * 50 + (5 * 30 + 10 * 20 + 25 * 10) / 2
+    assert intervals.auc(scores, noise).value == pytest.approx(pairs / (60 * 40))
+    losses = np.array([[0.1, 0.5, 1.0], [2.0, 1.0, 0.2]])
+    mean = float((scores * losses).sum() / scores.sum())
+    assert intervals.mean_loss(scores, losses, noise).value == pytest.approx(mean)
+
+
+@pytest.mark.parametrize("n", [10**3, 10**9])
+def test_narrow_intervals_are_found(n):
+    counts = n * np.array([[[0.5, 0.1], [0.1, 0.3]]])
+    found = intervals.accuracy(counts, laplace(1.0))
+    width = 2 * 1.96 * math.sqrt(0.8 * 0.2 / n)
+    assert found.high - found.low == pytest.approx(width, rel=0.1)
+
+
+def test_errors_of_records_add_up_to_one():
+    distances = np.array([0.0, 1.0, 0.5, 1e-9, 1 - 1e-12, 7.0, math.nan, math.inf])
+    found = error_moments(distances)
+    assert (found >= 0).all()
+    assert (found.sum(axis=1) == UNIT).all()
+    assert error_moments(np.random.default_rng(0).random(10_000)).min() >= 0
+
+
+def test_units_and_roots():
+    one = Estimate(4.0, 1.0, 9.0)
+    assert one.root() == Estimate(2.0, 1.0, 3.0)
+    assert one.times(2) == Estimate(8.0, 2.0, 18.0)
+    assert TOO_FEW.root() is TOO_FEW
