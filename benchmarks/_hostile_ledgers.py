@@ -39,11 +39,14 @@ FIELDS = {
         ("opening", "rho"),
         ("draws", "reserved"),
         ("draws", "spent"),
+        ("opening", "threshold_delta"),
+        ("draws", "reserved_delta"),
+        ("draws", "spent_delta"),
     ],
     "number": [("opening", "version"), ("opening", "delta"), ("draws", "id")],
     "time": [("opening", "opened"), ("draws", "reserved_at"), ("draws", "settled_at")],
     "text": [("opening", "table_name"), ("draws", "purpose"), ("draws", "asked")],
-    "json": [("opening", "columns"), ("draws", "entries")],
+    "json": [("opening", "columns"), ("draws", "entries"), ("opening", "kinds")],
 }
 _ENTRY = (
     '{"question": %s, "place": %s, "cells": %s, "mechanism": {"kind": "exponential"}, '
@@ -111,7 +114,7 @@ _INNER, _LEAF = 0x05, 0x0D
 
 
 def make_ledgers(folder: Path) -> list[Path]:
-    """Write real ledgers: of both accountants, with settled and unsettled draws, and a long one."""
+    """Write real ledgers: of both accountants, with deltas, unsettled draws, and a long one."""
     count, best = DiscreteLaplace(1, Fraction(1, 9)), Exponential(1, Fraction(1, 9))
     entries = [
         Entry(Question(QuestionKind.ROW_COUNT), Place(), 1, count.facts, count.cost),
@@ -120,12 +123,17 @@ def make_ledgers(folder: Path) -> list[Path]:
     ]
     paths = []
     for name, budget, draws in (
-        ("pure", Budget(10), 4), ("zcdp", Budget(4, delta=1e-6), 4), ("long", Budget(99), 30),
+        ("pure", Budget(10), 4), ("zcdp", Budget(4, delta=1e-6), 4),
+        ("deltas", Budget(10, threshold_delta=1e-5), 4), ("long", Budget(99), 30),
     ):  # fmt: skip
         paths.append(folder / f"{name}.ledger")
-        store = LedgerStore.create(paths[-1], budget, columns=COLUMNS, table="patients")
+        kinds = {"age": "number", "ill": "category"} if budget.threshold_delta else None
+        store = LedgerStore.create(
+            paths[-1], budget, columns=COLUMNS, table="patients", kinds=kinds
+        )
+        asked = Budget(Fraction(1, 3), threshold_delta=1e-6 if kinds else 0)
         for number in range(draws):
-            reservation = store.reserve(Budget(Fraction(1, 3)), f"fit {number}", columns=COLUMNS)
+            reservation = store.reserve(asked, f"fit {number}", columns=COLUMNS)
             if number % 3:
                 reservation.settle(Cost.pure(Fraction(2, 9)), entries)
     return paths
@@ -218,10 +226,10 @@ def bent(content: bytes, random_: random.Random) -> tuple[str, bytes]:
 def mutants(paths: list[Path], count: int, seed: int) -> Iterator[tuple[str, bytes]]:
     """Yield hostile ledgers: hostile values of all fields in random order, and in turn bent bytes.
 
-    When all fields had all values, in both accountants, bytes are bent until there are enough.
+    When all fields had all values, in all kinds of books, bytes are bent until there are enough.
     """
     random_, contents = random.Random(seed), [path.read_bytes() for path in paths]
-    edits = [(content, *edit) for content in contents[:2] for edit in every_field()]
+    edits = [(content, *edit) for content in contents[:3] for edit in every_field()]
     random_.shuffle(edits)
     for number in range(count):
         found = None
@@ -244,6 +252,8 @@ def verdict_on(path: Path) -> str:
         draws, total = store.withdrawals, store.budget.limit
         assert 0 <= store.spent <= total
         assert store.left == total - store.spent
+        books = store.books
+        assert 0 <= books.spent_delta <= books.budget.threshold_delta
         assert all(0 <= draw.counted <= draw.reserved for draw in draws)
         assert all(isinstance(name, str) for name in store.columns)
         with redirect_stdout(io.StringIO()):

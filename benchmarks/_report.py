@@ -21,12 +21,12 @@ def command() -> str:
     given = iter(sys.argv[1:])
     for word in given:
         name, _, value = word.partition("=")
-        if name not in ("--out", "--data", "--peer-python", "--against"):
+        if name not in ("--out", "--data", "--peer-python", "--dpmm-python", "--against"):
             words.append(word)
             continue
         if not value:
             next(given)
-        if name in ("--peer-python", "--against"):
+        if name in ("--peer-python", "--dpmm-python", "--against"):
             words += [name, "PATH"]
     return " ".join(words)
 

@@ -277,6 +277,15 @@ def behind(fits: Fits) -> str:
     return f"{len(found)} cells" + (f": {', '.join(found)}" if found else "")
 
 
+def by_chance(splits: int) -> float:
+    """Return how many cells would be two standard errors below if there were no difference."""
+    from scipy.stats import t
+
+    part = PARTS["many classes"]
+    cells = len(part["masses"]) * sum(len(part[half]) for half in ("choose", "confirm"))
+    return float(cells * t.cdf(-2.0, splits - 1))
+
+
 def write_report(path: Path, fits: Fits) -> None:
     seconds = {
         model: [f.cpu_seconds for f in fits.values() if f.model == model and f.part == part]
@@ -310,9 +319,11 @@ def write_report(path: Path, fits: Fits) -> None:
         difference_table(fits, "many classes"),
         "Boosting is below the tree by more than two standard errors over splits in "
         f"{behind(fits)}. With",
-        f"{seeds['many classes']} splits such an error is itself rough. Where boosting learns one",
-        "tree, a twentieth of its budget is for probabilities at every mass (the tree: from 1,000",
-        'on); with `aim="labels"` it is the tree, no leaf counts, at all of these masses.',
+        f"{seeds['many classes']} splits such an error is itself rough: were both equally good, "
+        f"about {by_chance(seeds['many classes']):.0f} cells",
+        "would be. Where boosting learns one tree, a twentieth of its budget is for probabilities",
+        'at every mass (the tree: from 1,000 on); with `aim="labels"` it is the tree, no leaf',
+        "counts, at all of these masses.",
         "",
         f"CPU seconds of the longest fit: {cost}.",
         "",

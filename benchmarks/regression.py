@@ -6,9 +6,9 @@ A tenth of the rows is held out, by the seeds 0, 1, 2, ...; the same splits for 
   tree, ``PrivateTreeRegressor``, by each of its criteria;
 * without privacy: the mean of the training targets, scikit-learn's ``RandomForestRegressor``
   (categories one-hot) and ``HistGradientBoostingRegressor``;
-* where it can be imported (see ``_peers.py`` and ``--peer-python``): interpret's
-  ``DPExplainableBoostingRegressor`` at four learning rates, with public bounds of features and
-  target.
+* where they can be imported (see ``_peers.py`` and ``--peer-python``): interpret's
+  ``DPExplainableBoostingRegressor`` at four learning rates and diffprivlib's ``LinearRegression``
+  (pure epsilon, categories one-hot), with public bounds of features and target.
 
 The measure is the mean squared error, divided by the square of the target's observed range: for
 reading only, private models see nothing but the public bounds. The data sets are public, so that
@@ -76,10 +76,13 @@ MODELS = {
     },
     "dpebm-0.01": Model("DP-EBM, default", "interpret-core", "C2-o"),
     **{f"dpebm-{rate:g}": Model(f"DP-EBM, rate {rate:g}", "interpret-core") for rate in RATES[1:]},
+    "diffprivlib-linear": Model("diffprivlib linear regression", "diffprivlib"),
     "mean": Model("no privacy: mean of the targets", "scikit-learn", ":", private=False),
     "forest": Model("no privacy: forest", "scikit-learn", "--", private=False),
     "hist-boosting": Model("no privacy: boosting", "scikit-learn", "-", private=False),
 }
+#: Packages that another Python has.
+PEERS = ("diffprivlib", "interpret-core")
 SHOWN = {key: model for key, model in MODELS.items() if model.style}
 SHOWN[TUNED] = Model("DP-EBM, rate chosen on the test rows", "interpret-core", "C8-o")
 
@@ -92,6 +95,13 @@ def make(key: str, data: Data, epsilon: float | None, n_rows: int, seed: int) ->
     if key.startswith("dpebm"):
         assert epsilon is not None
         return dp_ebm(data, epsilon, DELTA, float(key.removeprefix("dpebm-")), seed)
+    if key == "diffprivlib-linear":
+        from diffprivlib.models import LinearRegression
+
+        bounds = one_hot(data)[1]
+        return LinearRegression(
+            epsilon=epsilon, bounds_X=bounds, bounds_y=data.target_bounds, random_state=seed
+        )
     if MODELS[key].private:
         import privet
 
@@ -136,7 +146,7 @@ def run(folder: str, jobs: list[Any], test: Any) -> Iterator[tuple[float, float]
     held_out = np.zeros(len(data.y), dtype=bool)
     held_out[test] = True
     for job in jobs:
-        X = one_hot(data)[0] if job.model == "forest" else data.X
+        X = one_hot(data)[0] if job.model in ("forest", "diffprivlib-linear") else data.X
         seed = zlib.crc32(repr(job).encode()) >> 1
         model = make(job.model, data, job.epsilon, int(np.sum(~held_out)), seed)
         # Its threads wait by spinning: on a machine with other work, one is faster than two.
@@ -232,6 +242,13 @@ def mean_of(fits: Fits, name: str, epsilon: float, model: str) -> Mean | None:
     return Mean(float(np.mean(values)), error, len(values), seconds, model)
 
 
+def is_earlier(fits: Fits, name: str, epsilon: float, model: str) -> bool:
+    """Tell whether a number of ours was measured with an earlier version than the newest here."""
+    mine = {fit.version for fit in fits.values() if fit.version.startswith("privet ")}
+    here = {fit.version for job, fit in fits.items() if job[:3] == (name, model, epsilon)}
+    return bool(mine & here) and here != {max(mine)}
+
+
 # The report
 
 
@@ -246,7 +263,8 @@ def error_table(fits: Fits, epsilon: float, models: list[str]) -> str:
                 continue
             error = "" if math.isnan(mean.error) else f" ± {1000 * mean.error:.2f}"
             rate = f" ({mean.model.removeprefix('dpebm-')})" if model == TUNED else ""
-            line.append(f"{1000 * mean.value:.2f}{error}{rate} [{mean.runs}]")
+            earlier = " *" if is_earlier(fits, name, epsilon, model) else ""
+            line.append(f"{1000 * mean.value:.2f}{error}{rate} [{mean.runs}]{earlier}")
         lines.append(line)
     return table(["set", *(SHOWN[model].label for model in models)], lines)
 
@@ -320,6 +338,7 @@ def write_report(path: Path, fits: Fits, notes: list[str]) -> None:
         "its rate chosen on the test rows (in brackets; of "
         + ", ".join(f"{rate:g}" for rate in RATES)
         + ") is better than anyone could have",
+        "- * measured with an earlier version of Privet",
         "- rounds, shares and switches of our models were developed while looking at scores on "
         "these sets; read these as development numbers",
         "- parkinsons has 42 people with about 140 rows each, who are on both sides of a split: "
@@ -331,7 +350,7 @@ def write_report(path: Path, fits: Fits, notes: list[str]) -> None:
         text += [title, error_table(fits, epsilon, models)]
     text += [
         *criteria(fits, epsilons),
-        f"## Seconds per fit, epsilon {' and '.join(f'{epsilon:g}' for epsilon in epsilons)}\n",
+        f"## Seconds per fit, epsilon {', '.join(f'{epsilon:g}' for epsilon in epsilons)}\n",
         "As measured in this run, the first fit's compilation included; not a measurement of "
         "speed.\n",
         seconds_table(fits, epsilons, models),
@@ -509,6 +528,22 @@ def write_bounded_report(path: Path, fits: dict[BoundedJob, Errors]) -> None:
         head = ["model", "depth of rounds", "epsilon", *BOUNDS]
         text += [f"## {title}: mean squared error, new / old\n", table(head, lines)]
     lines = []
+    for model, depth, epsilon in kinds:
+        line = [SHOWN[model].label, depth, f"{epsilon:g}"]
+        for code in ("new", "old"):
+            line += [
+                against_x1(fits, each, (model, depth, epsilon, code)) for each in ("x3", "x10")
+            ]
+        lines.append(line)
+    head = ["model", "depth of rounds", "epsilon"]
+    head += [f"{each}, {code}" for code in ("new", "old") for each in ("x3", "x10")]
+    text += [
+        "## What poor bounds cost: error with them / error with the catalogue's (x1), all sets\n",
+        "The new code hardly notices; what new / old says of poor bounds is said of the old code, "
+        "whose errors with them differ several times over between two seeds.\n",
+        table(head, lines),
+    ]
+    lines = []
     for label in sorted({job.label for job in fits}):
         mine = [(job, errors) for job, errors in fits.items() if job.label == label]
         line = [label]
@@ -539,15 +574,32 @@ def ratio_of(
     return f"{mean:.2f} ({min(sets):.2f} to {max(sets):.2f}) [{runs}]"
 
 
+def against_x1(
+    fits: dict[BoundedJob, Errors], bounds: str, key: tuple[str, str, float, str]
+) -> str:
+    """Return the mean ratio of errors with some bounds to those with the catalogue's."""
+    logs: dict[str, list[float]] = {}
+    for job, errors in fits.items():
+        good = fits.get(job._replace(bounds="x1"))
+        if job.bounds == bounds and (*job[2:5], job.label) == key and good is not None:
+            logs.setdefault(job.set, []).append(math.log(errors.mse / good.mse))
+    if not logs:
+        return ""
+    sets = [math.exp(np.mean(each)) for each in logs.values()]
+    mean = math.exp(np.mean([np.mean(each) for each in logs.values()]))
+    return f"{mean:.2f} ({min(sets):.2f} to {max(sets):.2f})"
+
+
 # The command
 
 
 def available(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
     """Return the version behind each model that can run, and what cannot run."""
-    packages = sorted({model.package for model in MODELS.values()} - {"interpret-core"})
+    packages = sorted({model.package for model in MODELS.values()} - set(PEERS))
     numbers: dict[str, str | None] = dict(zip(packages, probe(packages), strict=True))
-    answers = ask(args.peer_python, "_peers", "probe", packages=["interpret-core"])
-    numbers["interpret-core"] = next(answers, None)
+    for package in PEERS:
+        answers = ask(args.peer_python, "_peers", "probe", packages=[package])
+        numbers[package] = next(answers, None)
     found = {
         key: f"{model.package} {numbers[model.package]}"
         for key, model in MODELS.items()
@@ -566,7 +618,9 @@ def available(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
 def collect(args: argparse.Namespace, fits: Fits, found: dict[str, str]) -> None:
     """Run what the CSV lacks, split by split, and write it after every fit."""
     for job in list(fits):
-        if job.model in found and (args.fresh or fits[job].version != found[job.model]):
+        asked = job.model in args.models and job.name in args.sets
+        asked = asked and job.epsilon in (None, *args.epsilon)
+        if asked and job.model in found and (args.fresh or fits[job].version != found[job.model]):
             del fits[job]
     for seed in range(args.seeds):
         for name in args.sets:
@@ -582,7 +636,7 @@ def collect(args: argparse.Namespace, fits: Fits, found: dict[str, str]) -> None
             y = load(args.data, name).y
             test = np.random.default_rng(seed).permutation(len(y))[: len(y) // 10]
             for peer in (False, True):
-                todo = [job for job in jobs if job.model.startswith("dpebm") == peer]
+                todo = [job for job in jobs if (MODELS[job.model].package in PEERS) == peer]
                 if not todo:
                     continue
                 request = {"folder": str(args.data), "jobs": todo, "test": test.tolist()}
@@ -606,7 +660,7 @@ def say(line: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 10.0])
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     parser.add_argument("--sets", nargs="+", help="the five of the report; with --bounds, eight")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--seeds", type=int, default=5, help="how many splits")

@@ -49,6 +49,7 @@ from typing import Any
 import numpy as np
 import psutil
 from _report import command, machine, table, versions
+from speed import cpu_name
 
 HERE = Path(__file__).parent
 FEATURES, CLASSES, FILE_ROWS = 12, 2, 1_000_000
@@ -75,7 +76,8 @@ CLUSTERS = {"Dask": "privet.engines.dask", "Spark": "privet.engines.spark"}
 #: The learner of part e.
 GROWING = "TopDown"
 
-#: What identifies a measurement, then what it found.
+#: What is text in the CSV.
+TEXTS = ("facts", "model", "date", "processor")
 KEY = ["part", "what", "engine", "learner", "rows"]
 FOUND = [
     "repeats",
@@ -90,6 +92,7 @@ FOUND = [
     "model",
     "facts",
     "date",
+    "processor",
 ]
 Task = dict[str, Any]
 Line = dict[str, Any]
@@ -636,7 +639,7 @@ class Runner:
         found["facts"] = json.dumps(found["facts"]) if "facts" in found else ""
         line = {name: task.get(name, "") for name in (*KEY, "repeats")}
         today = f"{datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d}"
-        return {**line, **found, "date": today}
+        return {**line, **found, "date": today, "processor": cpu_name()}
 
     def _stored(self, rows: int, folder: str) -> Path:
         if rows not in self._blocks:
@@ -686,7 +689,9 @@ class Results:
     def __init__(self, lines: dict[tuple[str, ...], Line]) -> None:
         self.lines = [
             {
-                name: number(value) if name not in ("facts", "model", "date") else value
+                name: number(value)
+                if name not in ("facts", "model", "date", "processor")
+                else value
                 for name, value in line.items()
             }
             for line in lines.values()
@@ -716,6 +721,15 @@ def number(text: Any) -> Any:
         return text
 
 
+def processors(lines: dict[tuple[str, ...], Line]) -> str:
+    """Say which parts were measured on which processor."""
+    found: dict[str, set[str]] = {}
+    for line in lines.values():
+        cluster = f" ({line['engine']})" if line["engine"] in CLUSTERS else ""
+        found.setdefault(line["processor"], set()).add(line["part"] + cluster)
+    return "; ".join(f"{name}: {', '.join(sorted(parts))}" for name, parts in found.items())
+
+
 def report(lines: dict[tuple[str, ...], Line], out: Path) -> None:
     results = Results(lines)
     write_lines(out / "scale.csv", lines)
@@ -730,6 +744,7 @@ def report(lines: dict[tuple[str, ...], Line], out: Path) -> None:
         "\n".join(
             [
                 f"- {machine()}; measured {' to '.join(sorted({dates[0], dates[-1]}))}",
+                f"- processors: {processors(lines)}; only numbers of the same one compare",
                 f"- privet {privet.__version__}, {versions(*there)}",
                 f"- {FEATURES} numbers (float64) and {CLASSES} classes in Parquet files of a "
                 "million rows; five features carry signal",
@@ -1097,6 +1112,7 @@ def main() -> None:
     parser.add_argument("--engines", nargs="*", choices=list(CLUSTERS), default=list(CLUSTERS),
                         help="clusters, if they are installed")  # fmt: skip
     parser.add_argument("--learners", nargs="+", help="leave out what is of other learners")
+    parser.add_argument("--repeats", type=int, default=3, help="at most so many")
     parser.add_argument("--again", action="store_true", help="measure again what the CSV has")
     parser.add_argument("--data", type=Path, help="folder of the Parquet files, kept (to 10 GB)")
     parser.add_argument("--out", type=Path, default=HERE / "results")
@@ -1124,6 +1140,7 @@ def main() -> None:
                 for task in tasks:
                     if key_of(task) in lines and not options.again:
                         continue
+                    task["repeats"] = min(task["repeats"], options.repeats)
                     line = runner.run(task)
                     lines[key_of(line)] = line
                     write_lines(path, lines)

@@ -1,9 +1,9 @@
 """Measure how fast whole trees and boosting fit: real sets, wide sets, many rows, first fits.
 
 * small and large: ``PrivateTreeClassifier(max_depth=3)`` on adult and covertype, and in the same
-  run the tree by its own rule, boosting with and without delta, scikit-learn's
-  HistGradientBoosting and, where it can be imported (see ``_peers.py`` and ``--peer-python``),
-  DP-EBM;
+  run the tree by its own rule, boosting with and without delta, DiPriMe's forest, scikit-learn's
+  HistGradientBoosting and forest and, where it can be imported (see ``_peers.py`` and
+  ``--peer-python``), DP-EBM;
 * wide: sets with tens to hundreds of features, where the tree limits its own work by public rules;
 * many rows: 12 mixed features of an invented table at 1e4 to 1e7 rows;
 * the first fit of a fresh process, with an empty and with a filled cache of compiled loops.
@@ -12,7 +12,8 @@ Every measurement runs in a process of its own. But for the last kind, a warm-up
 that no time contains compilation. Peak memory is the high-water mark of the first measured fit
 minus what the process held just before it. Noise is cryptographic, as in use.
 
-Run ``python benchmarks/trees.py``; it writes ``trees.csv``, ``trees.md`` and ``trees.png``.
+Run ``python benchmarks/trees.py``; it writes ``trees.csv``, ``trees.md`` and ``trees.png``. Some of
+it (``--parts real first``) goes to files whose names say which parts.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ LEARNERS = {
     "boosting_pure": "PrivateBoostingClassifier()",
     "hist": "scikit-learn: HistGradientBoostingClassifier(), not private",
     "additive": f"PrivateAdditiveClassifier(delta={DELTA:g})",
+    "diprime": "DiPriMeForestClassifier(n_estimators=100, max_depth=5)",
+    "forest": "scikit-learn: RandomForestClassifier(100, max_depth=5, n_jobs=2), not private",
     "dpebm": f"DP-EBM, delta {DELTA:g}, defaults",
 }
 #: Fits on all rows of a set, and how many wall seconds they may take on two cores.
@@ -55,6 +58,8 @@ REAL = {
     ("adult", "boosting"): None,
     ("adult", "boosting_pure"): None,
     ("adult", "hist"): None,
+    ("adult", "diprime"): None,
+    ("adult", "forest"): None,
 }
 #: How many times the seconds of a learner of ours another one is to take on this set.
 RIVAL_SET = "adult"
@@ -63,6 +68,7 @@ RIVAL_BARS = {
     ("dpebm", "boosting"): 2.0,
     ("dpebm", "boosting_pure"): 2.0,
     ("hist", "tree"): 1.0,
+    ("forest", "diprime"): 1.0,
 }
 #: Compilation, once per installation, may take this many seconds.
 COMPILATION_BAR = 5.0
@@ -75,6 +81,7 @@ FEATURES = NUMERIC + len(CATEGORIES)
 #: Rows of the warm-up, and of a second one for what is only compiled for large tables.
 WARM_ROWS, LARGE_WARM_ROWS = 5_000, 400_000
 FIRST = ["tree", "boosting", "additive"]
+PARTS = ["real", "wide", "rows", "first"]
 
 
 # The invented table
@@ -115,6 +122,8 @@ def make(key: str, schema: Any, n_rows: int) -> Any:
         return privet.PrivateAdditiveClassifier(delta=DELTA, **common)
     common["n_rows"] = n_rows
     name, _, number = key.partition("-")
+    if key == "diprime":
+        return privet.DiPriMeForestClassifier(n_estimators=100, max_depth=5, **common)
     if key == "boosting_pure":
         return privet.PrivateBoostingClassifier(**common)
     if name == "boosting":
@@ -143,16 +152,28 @@ def plan_of(model: Any) -> str:
     return " + ".join(blocks) + (", quantiles" if plan.quantiles else "")
 
 
-def measure_peer(folder: str, name: str, repeats: int) -> dict[str, Any]:
-    """Fit scikit-learn's gradient boosting on the same frame; its categories as such."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
+def measure_peer(folder: str, name: str, key: str, repeats: int) -> dict[str, Any]:
+    """Fit a learner of scikit-learn on the same frame.
+
+    Boosting gets categories as such, of which it takes at most 255; the forest gets their numbers.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
     data = load(folder, name)
-    # At most 255 categories may be given to it as such.
-    model = HistGradientBoostingClassifier(categorical_features="from_dtype")
-    times = [timed(lambda: model.fit(data.X, data.y))[0] for _ in range(repeats + 1)][1:]
+    if key == "hist":
+        model = HistGradientBoostingClassifier(categorical_features="from_dtype")
+    else:
+        model = RandomForestClassifier(100, max_depth=5, n_jobs=2)
+
+    def fit() -> None:
+        X = data.X
+        if key == "forest":
+            X = X.apply(lambda column: column.cat.codes if hasattr(column, "cat") else column)
+        model.fit(X, data.y)
+
+    times = [timed(fit)[0] for _ in range(repeats + 1)][1:]
     rows, features = data.X.shape
-    plan = f"{model.n_iter_} rounds"
+    plan = f"{model.n_iter_} rounds" if key == "hist" else "100 trees of depth <= 5"
     return {"times": best(times), "rows": rows, "features": features, "plan": plan}
 
 
@@ -230,8 +251,8 @@ def run_real(args: argparse.Namespace) -> tuple[Results, list[str]]:
     notes = []
     for name, key in REAL:
         say(f"{name}: {LEARNERS[key]}")
-        if key == "hist":
-            got = in_process("peer", str(args.data), name, args.repeats)
+        if key in ("hist", "forest"):
+            got = in_process("peer", str(args.data), name, key, args.repeats)
         else:
             got = in_process("set", str(args.data), name, key, 0, args.repeats)
         results.append({"part": "real", "set": name, "learner": key, **got})
@@ -397,11 +418,13 @@ def first_table(results: Results) -> str:
     by = {(result["learner"], result["part"]): result for result in results}
     lines = []
     for key in FIRST:
-        walls = [by[key, state]["times"][0] for state in states]
-        lines.append([LEARNERS[key], *(f"{wall:.3g}" for wall in walls)])
-        lines[-1].append(f"{max(walls[0] - walls[2], 0.0):.1f}")
+        found = [by[key, state] for state in states]
+        lines.append([LEARNERS[key], *map(seconds, found)])
+        empty, filled = found[0]["times"], found[2]["times"]
+        wall, cpu = (max(one - other, 0.0) for one, other in zip(empty, filled, strict=True))
+        lines[-1].append(f"{wall:.1f} ({cpu:.1f})")
     last = f"compilation, once per installation (may be {COMPILATION_BAR:g})"
-    return table(["wall s", *states, last], lines)
+    return table(["wall s (CPU s)", *states, last], lines)
 
 
 def write_report(results: Results, notes: list[str], path: Path) -> None:
@@ -421,17 +444,21 @@ def write_report(results: Results, notes: list[str], path: Path) -> None:
         "limited, the number of features that the levels above a block's last may use, and "
         "whether they were bought (chosen privately) or spread evenly",
         *(f"- {note}" for note in notes),
-        "\n## Real sets\n",
-        real_table(results),
     ]
+    if "real" in parts:
+        text += ["\n## Real sets\n", real_table(results)]
     if "wide" in parts:
         text += ["## Wide sets\n", wide_table(results)]
-    text += [
-        f"## Many rows: {NUMERIC} numeric and {len(CATEGORIES)} categorical features\n",
-        scaling_tables(results),
-        f"## The first fit of a fresh process, {WARM_ROWS:,} rows\n",
-        first_table(results),
-    ]
+    if "rows" in parts:
+        text += [
+            f"## Many rows: {NUMERIC} numeric and {len(CATEGORIES)} categorical features\n",
+            scaling_tables(results),
+        ]
+    if any(part.startswith("first") for part in parts):
+        text += [
+            f"## The first fit of a fresh process, {WARM_ROWS:,} rows\n",
+            first_table(results),
+        ]
     path.write_text("\n".join(text), encoding="utf-8")
 
 
@@ -452,7 +479,7 @@ def draw(results: Results, path: Path) -> None:
     left.grid(alpha=0.3)
     mine = [r for r in results if r["part"] in ("real", "wide")][::-1]
     colours = {"tree-3": "C0", "tree": "C9", "boosting": "C3", "dpebm": "C2"}
-    colours |= {"boosting_pure": "C1", "hist": "C7"}
+    colours |= {"boosting_pure": "C1", "hist": "C7", "diprime": "C4", "forest": "C8"}
     right.barh(
         [f"{r['set']}\n{LEARNERS[r['learner']]}" for r in mine],
         [r["times"][0] for r in mine],
@@ -465,6 +492,7 @@ def draw(results: Results, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="some only")
     parser.add_argument("--rows", nargs="+", type=float, default=[1e4, 1e5, 1e6, 1e7])
     parser.add_argument("--wide", nargs="*", default=WIDE, help="the wide sets")
     parser.add_argument("--repeats", type=int, default=3, help="fewer are made from 1e6 rows on")
@@ -477,13 +505,21 @@ def main() -> None:
         what, *numbers = json.loads(args.measure)
         print(json.dumps(MEASUREMENTS[what](*numbers)))
         return
-    results, notes = run_real(args)
-    results += run_wide(args) + run_scaling(args) + run_first()
+    results, notes = run_real(args) if "real" in args.parts else ([], [])
+    if "wide" in args.parts:
+        results += run_wide(args)
+    if "rows" in args.parts:
+        results += run_scaling(args)
+    if "first" in args.parts:
+        results += run_first()
     args.out.mkdir(parents=True, exist_ok=True)
-    write_csv(results, args.out / "trees.csv")
-    write_report(results, notes, args.out / "trees.md")
-    draw(results, args.out / "trees.png")
-    say("wrote trees.csv, trees.md and trees.png")
+    whole = set(args.parts) == set(PARTS)
+    name = "trees" if whole else "trees-" + "-".join(args.parts)
+    write_csv(results, args.out / f"{name}.csv")
+    write_report(results, notes, args.out / f"{name}.md")
+    if whole:
+        draw(results, args.out / f"{name}.png")
+    say(f"wrote {name}.csv and {name}.md" + (" and a plot" if whole else ""))
 
 
 if __name__ == "__main__":

@@ -148,6 +148,7 @@ def sql(folder: Path) -> Iterator[Found]:
     plain = place.model()
     for depth in (100, 500, 1000, 2000):
         path = write_json(folder / "chain.json", _chain(plain, depth))
+        (folder / "q.sql").unlink(missing_ok=True)
         ended = command("show", path, "--format", "sql", "--out", folder / "q.sql")
         if ended.code == 0:
             query = (folder / "q.sql").read_text(encoding="utf-8")

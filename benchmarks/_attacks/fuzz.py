@@ -72,8 +72,8 @@ def schemas(folder: Path) -> Iterator[Found]:
         if number % 4:
             ledger.unlink(missing_ok=True)
             return run("ledger", ledger, "--create", "--epsilon", "1", "--schema", path)
-        return run("fit", data, "--schema", path, "--learner", "additive",
-                   "--out", folder / "m.json")  # fmt: skip
+        out = _free(folder / "m.json")
+        return run("fit", data, "--schema", path, "--learner", "additive", "--out", out)
 
     files = _hostile_files.mutated_schemas(SEED, COUNT)
     yield _fuzzed("schemas", files, judge, folder, ".toml")
@@ -136,11 +136,18 @@ def _reading(folder: Path) -> Judge:
         if path.read_bytes()[:2] == b"\x1f\x8b":
             path = path.rename(f"{path}.gz")
         if number % 4:
-            return run("predict", folder / "model.json", path, "--out", folder / "p.csv")
+            out = _free(folder / "p.csv")
+            return run("predict", folder / "model.json", path, "--out", out)
         return run("fit", path, "--schema", place.schema, "--learner", "sulq", "--max-depth", "1",
-                   "--out", folder / "m.json")  # fmt: skip
+                   "--out", _free(folder / "m.json"))  # fmt: skip
 
     return judge
+
+
+def _free(path: Path) -> Path:
+    """Return a path where no file is: commands do not replace one."""
+    path.unlink(missing_ok=True)
+    return path
 
 
 # In the process that reads

@@ -29,7 +29,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from _attacks.outside import SCALE, Found, Place, command
+from _attacks.outside import SCALE, Found, Place, command, replacing
 
 SEED = 17
 AT_POINTS, AT_CALLS, AT_TIMES = (round(n * SCALE) for n in (200, 150, 150))
@@ -239,7 +239,7 @@ class Victims:
         self.books.append((epsilon, out, 0.0))
         args = ["fit", self.place.data, "--schema", self.place.schema, "--learner", "sulq",
                 "--max-depth", "1", "--epsilon", repr(epsilon), "--ledger", self.place.ledger,
-                "--out", out]  # fmt: skip
+                "--out", out, *replacing()]  # fmt: skip
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import inspect
 import json
 import math
 import os
@@ -129,6 +130,13 @@ def command(
         run()
 
     return forked(main, tty=tty, seconds=seconds, before=before, cwd=cwd, gigabytes=gigabytes)
+
+
+def replacing() -> list[str]:
+    """Return what makes the attacked version replace a file; older ones do so unasked."""
+    from privet.cli.fit import fit
+
+    return ["--force"] if "force" in inspect.signature(fit).parameters else []
 
 
 def forked(
@@ -342,7 +350,8 @@ class Place:
         drawn = ["--ledger", ledger or self.ledger] if books else []
         return command(
             "fit", self.data, "--schema", self.schema, "--epsilon", str(epsilon),
-            "--learner", "sulq", "--max-depth", "1", *drawn, "--out", out, *more, **options,
+            "--learner", "sulq", "--max-depth", "1", *drawn, "--out", out, *replacing(), *more,
+            **options,
         )  # fmt: skip
 
     def model(self, name: str = "model.json") -> dict[str, Any]:
