@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests and clusters start many processes: without this each compiles all libraries again where the environment says so.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test engines spark browser data lint bench docs wheel network clean
 
