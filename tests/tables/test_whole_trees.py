@@ -29,6 +29,7 @@ from privet.tables.whole_trees import (
     draw_tree,
 )
 
+from ..repeated import some_of  # noqa: TID252
 from .enumeration import enumerated, law_of, offered
 
 
@@ -223,9 +224,15 @@ def test_drawn_trees_follow_the_law_and_a_wrong_rate_is_seen(source):
     assert p_value(0.7 * rate) < 1e-6
 
 
-@pytest.mark.parametrize(("classes", "depth"), [(2, 1), (3, 1), (2, 2)])
-def test_no_neighbour_is_told_apart_by_more_than_epsilon(classes, depth):
-    """Tables with up to two records over a small universe, and any record added to them."""
+@pytest.mark.parametrize(
+    ("classes", "depth", "most"),
+    some_of(
+        [(2, 1, 2), (3, 1, 2), (2, 2, 1), (2, 2, 2)],
+        lambda classes, depth, most: depth + most < 4,
+    ),
+)
+def test_no_neighbour_is_told_apart_by_more_than_epsilon(classes, depth, most):
+    """Tables with few records over a small universe, and any record added to them."""
     menu = Menu((N, C), (2, 2), (0, 1)) if depth == 1 else Menu((N,), (3,), (0,))
     mechanism = WholeTree(0.5)
     universe = list(itertools.product(*map(range, menu.sizes), range(classes)))
@@ -248,7 +255,7 @@ def test_no_neighbour_is_told_apart_by_more_than_epsilon(classes, depth):
         )
 
     worst = 0.0
-    for size in (0, 1, 2):
+    for size in range(most + 1):
         for records in itertools.combinations_with_replacement(universe[:4], size):
             before = law(records)
             for extra in universe:
