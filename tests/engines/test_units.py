@@ -176,12 +176,6 @@ def test_a_record_without_an_identifier_is_a_person():
     assert found.tolist() == [60, 30, 60, 30, 0]
 
 
-def test_too_many_persons_are_refused(monkeypatch):
-    monkeypatch.setattr(weighing, "needs_64_bits", lambda most: most > 1_000)
-    with pytest.raises(DataError, match="too many persons"):
-        parts_of(table(range(17)))
-
-
 # What bad input gets -----------------------------------------------------------------------------
 
 

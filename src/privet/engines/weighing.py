@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from privet.engines import units
 from privet.engines.blocks import Block
 from privet.engines.questions import BlockQuestion
-from privet.engines.widths import needs_64_bits
-from privet.errors import DataError
 from privet.schema import Schema
 
 #: By which the records of a person are put in order. Public: it need only not depend on the table.
@@ -67,7 +65,7 @@ def weigh(
     Records with an unknown target are not among them, nor those without an identifier: see
     :meth:`Block.lone_parts`.
     """
-    shares, total = shares_of(rows), 0
+    shares = shares_of(rows)
     for share in range(shares):
         listed = ask(Persons(share, shares))
         weights = units.weights_of(
@@ -75,9 +73,6 @@ def weigh(
             np.concatenate([order for *_, order in listed]),
             schema,
         )
-        total += int(weights.sum(dtype=np.int64))
-        if needs_64_bits(total):
-            raise DataError("the table has too many persons: about 35 million are possible")
         ends = np.cumsum([len(mine) for _, mine, _, _ in listed])[:-1]
         yield [
             (number, mine, found)
