@@ -7,6 +7,7 @@ the asker says.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -158,7 +159,7 @@ class Party:
                 unit=schema.unit,
             )
         #: Ends the books: by close, or when nobody has the party any more.
-        self._end = finalize(self, _end, self.table.ledger, reservation)
+        self._end = finalize(self, _end, self.table.ledger, reservation, os.getpid())
         self._keys: MaskKeys | None = None
         #: Whether the roster came from the owner, and how many of a roster may not be honest.
         self._pinned, self._doubted = False, 0
@@ -553,9 +554,10 @@ def check_honest(name: str, honest: int, members: int, doubted: int) -> None:
         )
 
 
-def _end(ledger: Ledger, reservation: Reservation | None) -> None:
+def _end(ledger: Ledger, reservation: Reservation | None, owner: int) -> None:
+    """End the books; a forked process that ends settles nothing, since its parent goes on."""
     ledger.close()
-    if reservation is not None:
+    if reservation is not None and os.getpid() == owner:
         reservation.settle(ledger.total, ledger.entries)
 
 
