@@ -472,9 +472,9 @@ def test_a_restart_gives_a_dealer_no_new_odds(cheats, tmp_path):
     choice, shown = begin(link), [bytes(64)] * 3
     assert link.ask(choice, "step", shown) in range(3)
     if cheats:
+        words = RoundSizes.of(1).corrected  # of the one pair of two labels; north has half
+        part = np.zeros(words - words // 2, dtype=np.uint64)
         with pytest.raises(Refused, match="the dealer cheats"):
-            words = RoundSizes.of(1).corrected  # of the one pair of two labels; north has half
-            part = np.zeros(words - words // 2, dtype=np.uint64)
             link.ask(choice, "step", ([bytes(32)], b"", part))
     sites[0].close()
     back = SiteLink(north.open())
