@@ -67,7 +67,9 @@ def weigh(
     """
     shares = shares_of(rows)
     for share in range(shares):
-        listed = ask(Persons(share, shares))
+        # In the order of blocks, whoever answers first: of records that are alike the same ones
+        # weigh more when a block that was lost is weighed again, and the others are not.
+        listed = sorted(ask(Persons(share, shares)), key=lambda one: one[0])
         weights = units.weights_of(
             np.concatenate([names for *_, names, _ in listed], axis=1),
             np.concatenate([order for *_, order in listed]),
