@@ -33,6 +33,7 @@ from privet.federation import FederatedTable, Party
 from privet.model import Model, load
 from privet.robustness.promises import promise_of
 from privet.robustness.votes import forest_votes
+from privet.schema import Discovered
 from privet.tables import cells as wall
 
 TABLE = pa.table(make_patients(2_000, seed=3))
@@ -409,6 +410,19 @@ def test_choose_the_better_learner():
     assert found.estimator.to_model().evaluation is found.evaluation
     assert {e.place.portion for e in found.privacy.entries} == {"training", "comparison", "test"}
     assert not hasattr(good, "tree_")  # candidates stay as they were
+
+
+def test_cards_say_who_pays_and_what_the_schema_cost():
+    paid = Discovered(0.1, 1e-6, "gaussian", columns=2, lists=1, parts=1)
+    schema = replace(PATIENTS, unit="who", rows_per_unit=1, discovered=paid)
+    table = TABLE.append_column("who", pa.array(range(len(TABLE))))
+    found = privet.choose([privet.PrivateTreeClassifier(1.0)], table, epsilon=1.0, schema=schema)
+    card = found.privacy
+    assert (card.epsilon, card.delta) == pytest.approx((1.1, 1e-6))
+    assert card.accountant == "(epsilon, delta)"
+    score = privet.evaluate(found.estimator, table, 1.0).privacy
+    assert card.adjacency == score.adjacency == "add/remove all records of one who"
+    assert score.epsilon == 1.0  # the schema is on the model's card
 
 
 @pytest.mark.parametrize(

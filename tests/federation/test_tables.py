@@ -1495,3 +1495,22 @@ def test_patience_is_a_number_of_seconds(patience):
         ProcessLink("north", make, ("north",), patience=patience)
     with pytest.raises(FederationError, match="given must be a tuple"):
         ProcessLink("north", make, "north")
+
+
+def test_a_forked_process_neither_charges_nor_settles(tmp_path):
+    store = LedgerStore.create(tmp_path / "a.ledger", Budget(1.0), columns=SCHEMA.columns)
+    party = Party("a", *rows(50, 0), SCHEMA, Budget(1.0), ledger=store)
+    root = party.answer(0, "root", None)
+    if not (child := os.fork()):
+        try:
+            party.answer(root, "noisy_counts", 1.0)
+        except BudgetError:
+            party.close()  # as when a process ends
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    party.answer(root, "noisy_counts", 1.0)
+    assert store.spent == 1
+    party.close()
+    assert store.spent == 1

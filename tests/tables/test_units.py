@@ -18,7 +18,8 @@ import pytest
 from privet import Budget, Categorical, Numeric, PrivateTable, Schema
 from privet.criteria import Entropy, Gini, Max
 from privet.engines.memory import memory_engine
-from privet.tables import Basis, Multiway, Tabled
+from privet.errors import DataError
+from privet.tables import Basis, Multiway, Tabled, private
 
 FEATURES = {"a": Numeric(0, 1, bins=4), "b": Categorical(["u", "v"])}
 SCHEMAS = {
@@ -154,3 +155,14 @@ def test_entropy_does_not_grow_with_the_parts():
             more = counts.copy()
             more[k] += 1
             assert -40 <= in_parts.losses(more) - before <= in_parts.spread
+
+
+@pytest.mark.parametrize("who", [None, "p"])
+def test_too_many_persons_are_refused(who, monkeypatch):
+    """Also those without an identifier, and wherever rows lie: 64-bit products need the bound."""
+    monkeypatch.setattr(private, "MAX_ROWS", 10 * Q)
+    table = pd.DataFrame({"a": 0.5, "b": "u", "y": 0, "who": [None] * 10 + [who]})
+    schema = replace(SCHEMAS["two"], unit="who")
+    with pytest.raises(DataError, match="too many persons: 10 "):
+        PrivateTable(table, None, schema, Budget(1.0))
+    PrivateTable(table[1:], None, schema, Budget(1.0))

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from privet.engines import units
 from privet.engines.blocks import Block
 from privet.engines.questions import BlockQuestion
-from privet.engines.widths import needs_64_bits
-from privet.errors import DataError
 from privet.schema import Schema
 
 #: By which the records of a person are put in order. Public: it need only not depend on the table.
@@ -67,17 +65,16 @@ def weigh(
     Records with an unknown target are not among them, nor those without an identifier: see
     :meth:`Block.lone_parts`.
     """
-    shares, total = shares_of(rows), 0
+    shares = shares_of(rows)
     for share in range(shares):
-        listed = ask(Persons(share, shares))
+        # In the order of blocks, whoever answers first: of records that are alike the same ones
+        # weigh more when a block that was lost is weighed again, and the others are not.
+        listed = sorted(ask(Persons(share, shares)), key=lambda one: one[0])
         weights = units.weights_of(
             np.concatenate([names for *_, names, _ in listed], axis=1),
             np.concatenate([order for *_, order in listed]),
             schema,
         )
-        total += int(weights.sum(dtype=np.int64))
-        if needs_64_bits(total):
-            raise DataError("the table has too many persons: about 35 million are possible")
         ends = np.cumsum([len(mine) for _, mine, _, _ in listed])[:-1]
         yield [
             (number, mine, found)

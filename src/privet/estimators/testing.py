@@ -106,6 +106,7 @@ def evaluate(
         seeded=table.seeded,
         covered=table.covered,
         notes=(f"a test score: {found.rule}",),
+        unit=published.schema.unit,
     )
     return replace(found, privacy=card)
 
@@ -257,6 +258,8 @@ def choose(
             "other records, and scored on others again, by a hash of each record; the candidates' "
             f"costs add up; {found.rule}",
         ),
+        unit=public.unit,
+        discovered=public.discovered,
     )
     winner.privacy_, winner.evaluation_, winner.schema = card, found, public
     draw = source.draw if isinstance(source, _Rows) else None

@@ -7,6 +7,7 @@ the asker says.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -158,7 +159,7 @@ class Party:
                 unit=schema.unit,
             )
         #: Ends the books: by close, or when nobody has the party any more.
-        self._end = finalize(self, _end, self.table.ledger, reservation)
+        self._end = finalize(self, _end, self.table.ledger, reservation, os.getpid())
         self._keys: MaskKeys | None = None
         #: Whether the roster came from the owner, and how many of a roster may not be honest.
         self._pinned, self._doubted = False, 0
@@ -191,13 +192,24 @@ class Party:
         return len(list_candidates(candidates, self._cells[target][0].view))
 
     @property
-    def doubted(self) -> int:
-        """How many parties of a roster may not be honest; it never falls."""
-        return self._doubted
+    def mistrust(self) -> dict[str, int]:
+        """What it has learnt of others that must outlive its process: see :meth:`mistrusting`.
 
-    def doubt(self, parties: int) -> None:
-        """Doubt as many parties of a roster as before a restart, if these are more."""
-        self._doubted = max(self._doubted, parties)
+        ``doubted``: how many parties of a roster may not be honest; ``given_up``: how many choices
+        were given up before a deal was proved, those under way included, which end with the
+        process; ``cheated``: whether a deal was wrong.
+        """
+        hanging = sum(choice.unproved for choice in self._choices.values())
+        return {
+            "doubted": self._doubted,
+            "given_up": self._given_up + hanging,
+            "cheated": int(self._cheated),
+        }
+
+    def mistrusting(self, *, doubted: int, given_up: int, cheated: int) -> None:
+        """Mistrust others as before a restart."""
+        self._doubted = max(self._doubted, doubted)
+        self._given_up, self._cheated = given_up, bool(cheated)
 
     def recall(
         self, target: int, question: str, *given: Any, before: Any = (), **options: Any
@@ -553,9 +565,10 @@ def check_honest(name: str, honest: int, members: int, doubted: int) -> None:
         )
 
 
-def _end(ledger: Ledger, reservation: Reservation | None) -> None:
+def _end(ledger: Ledger, reservation: Reservation | None, owner: int) -> None:
+    """End the books; a forked process that ends settles nothing, since its parent goes on."""
     ledger.close()
-    if reservation is not None:
+    if reservation is not None and os.getpid() == owner:
         reservation.settle(ledger.total, ledger.entries)
 
 

@@ -18,6 +18,7 @@ whole, with one part: so fits add up, and a charge must be within both budgets.
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -143,6 +144,8 @@ class Ledger:
         self._counts: dict[int, NoisyCount] = {}
         self._lock = threading.Lock()
         self._closed = self._recalling = False
+        #: In a forked process there are two of these books, and each would spend the whole budget.
+        self._process = os.getpid()
         self._root = _Group(None, [0], of_ledger=True)
         #: The ledgers that a charge is written to, this one first.
         self._chain: tuple[Ledger, ...] = (self,)
@@ -385,6 +388,11 @@ class Ledger:
         delta = sum((cost.delta for cost in costs), _ZERO)
         if delta and cells._group is not self._root:
             raise BudgetError("a delta is charged to the whole table only")
+        if any(ledger._process != os.getpid() for ledger in self._chain):
+            raise BudgetError(
+                "this process was forked from the one that opened the table, which may spend the "
+                "same budget: ask there, or open the table here. Nothing was spent"
+            )
         with self._lock:
             if any(ledger._closed for ledger in self._chain):
                 raise BudgetExceeded(

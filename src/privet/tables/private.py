@@ -807,6 +807,13 @@ def _engine_of(features: Any, target: Any, schema: Schema | None) -> Engine:
         engine = memory_engine(features, target, schema)
     if engine.rows > MAX_ROWS:
         raise DataError(f"at most {MAX_ROWS} rows are supported")
+    parts = engine.schema.unit_parts
+    if engine.rows * parts > MAX_ROWS:  # no row weighs more; what all of them weigh is to be seen
+        whole = engine.root(View.of_bins(engine.schema))
+        if int(engine.class_counts(whole).sum()) > MAX_ROWS:
+            raise DataError(
+                f"the table has too many persons: {MAX_ROWS // parts:,} with records can be counted"
+            )
     return engine
 
 
