@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from privet.flare.jobs import CONTROLLER, EXECUTOR, write_job
 from privet.network.interface import NVFLARE
 
 from .houses import STUDY, Town
-from .sites import free_port
+from .sites import free_port, until
 
 #: Executors that are installed at the sites of a test: with noise that can be drawn again, and one
 #: whose process is killed.
@@ -128,16 +127,10 @@ class Project(CarriedTown):
     def _session(self):
         from nvflare.fuel.flare_api.flare_api import new_secure_session
 
-        end = time.monotonic() + 900
-        while True:
-            try:
-                return new_secure_session(
-                    "admin@nvidia.com", str(self.kits / "admin@nvidia.com"), timeout=60
-                )
-            except Exception:  # the server is still starting
-                if time.monotonic() > end:
-                    raise
-                time.sleep(1)
+        joined = f"Total clients: {len(self.houses)}"
+        until(lambda: joined in (self.folder / "server.out").read_text(), 900)
+        kit = str(self.kits / "admin@nvidia.com")
+        return new_secure_session("admin@nvidia.com", kit, timeout=300)
 
     def write(self, name, executor, estimator):
         """Write a job whose sites have an executor of the tests."""

@@ -14,7 +14,7 @@ from .test_flare import GIVEN, check_books, in_one_process, tree
 
 pytestmark = [
     pytest.mark.network,
-    pytest.mark.filterwarnings("ignore:random_state is fixed", "ignore:::nvflare"),
+    pytest.mark.filterwarnings("ignore:random_state is fixed", "ignore::DeprecationWarning"),
     pytest.mark.skipif(importlib.util.find_spec("nvflare") is None, reason="needs privet[nvflare]"),
 ]
 
