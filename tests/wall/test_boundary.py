@@ -118,6 +118,18 @@ MAY_TOUCH = {
         "network",
         "__version__",
     },
+    # a coordinator and parties inside jobs of another engine; reading: for a party's own rows
+    "flare": {
+        "errors",
+        "schema",
+        "reading",
+        "visible",
+        "federation",
+        "network",
+        "model",
+        "estimators",
+        "flare",
+    },
     "estimators": {
         "federation",
         "errors",

@@ -12,7 +12,7 @@ from privet.cli._keys import KeyDirectory, Renew, make_key
 from privet.cli._terminal import PlainTable, progress, say
 
 if TYPE_CHECKING:
-    from privet.network.keys import Certificate, Identity
+    from privet.network.keys import Identity
     from privet.network.policy import Policy
     from privet.network.site import Site
 
@@ -52,8 +52,8 @@ def check(
     from privet.network.policy import Policy, PolicyError
 
     read = Policy.from_toml(policy)
-    identity = _identity(read)
-    _coordinator(read)
+    identity = read.open_identity()
+    read.open_coordinator()
     found = [
         check_study(read, name, epsilon=epsilon, protocol=protocol)
         for name in ([study] if study is not None else read.studies)
@@ -83,11 +83,17 @@ def check(
 
 def serve(policy: PolicyFile = _POLICY) -> None:
     """Dial the coordinator, and answer what the policy allows, until it is stopped."""
-    from privet.network.policy import Policy
+    from privet.network.interface import NVFLARE
+    from privet.network.policy import Policy, PolicyError
     from privet.network.transport import Dialler
 
     read = Policy.from_toml(policy)
-    identity, coordinator = _identity(read), _coordinator(read)
+    if read.coordinator == NVFLARE:
+        raise PolicyError(
+            f"{policy} says that the coordinator asks through NVFlare, whose client answers by "
+            "itself (docs/federation.md): nothing is to be served here"
+        )
+    identity, coordinator = read.open_identity(), read.open_coordinator()
     site = _site(read, identity, tell=say)
     try:
         with progress("reading the rows"):
@@ -193,28 +199,9 @@ def close(study: OneStudy, policy: PolicyFile = _POLICY) -> None:
     say(f"Closed: study {study} has spent epsilon {as_float(spent.epsilon):.6g}.")
 
 
-def _identity(policy: Policy) -> Identity:
-    from privet.network.keys import Identity
-
-    found = Identity(policy.tls.key, policy.tls.certificate, policy.name)
-    found.certificate.check_dates()
-    return found
-
-
-def _coordinator(policy: Policy) -> Certificate:
-    from privet.network.keys import Certificate
-
-    found = Certificate.read(policy.tls.coordinator, "the coordinator")
-    found.check_pinned(policy.tls.fingerprint)
-    found.check_dates()
-    return found
-
-
 def _site(policy: Policy, identity: Identity, tell: Callable[[str], None] = lambda _: None) -> Site:
     from privet.cli._reading import read_data
-    from privet.errors import DataError
     from privet.network.site import Site
 
-    if not policy.data.is_file():
-        raise DataError(f"there is no file {policy.data}: data must be a CSV or Parquet file")
+    policy.check_data()
     return Site(policy, identity, lambda schema: read_data(policy.data, schema), tell=tell)

@@ -9,6 +9,9 @@ from typing import Any, Protocol
 from privet.federation.wire import encode
 from privet.schema import Schema
 
+#: What stands in the place of an address if a study's messages are carried by jobs of NVFlare.
+NVFLARE = "nvflare"
+
 
 class Answering(Protocol):
     """What a party's side of a stream needs: somebody who answers a study's questions."""

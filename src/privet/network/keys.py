@@ -153,6 +153,19 @@ class Certificate:
                 "where it was made"
             )
 
+    def has_signed(self, statement: bytes, signature: Any) -> bool:
+        """Tell whether the certificate's key has signed a statement."""
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
+        from cryptography.hazmat.primitives.hashes import SHA256
+
+        key: Any = self._read.public_key()
+        try:
+            key.verify(signature, statement, ECDSA(SHA256()))
+        except (InvalidSignature, TypeError, ValueError):
+            return False
+        return True
+
     def check_pinned(self, fingerprint: str) -> None:
         """Raise if it is not of the key that was agreed on."""
         if self.fingerprint != fingerprint:
@@ -232,11 +245,15 @@ class Identity:
         public_key : bytes
             The party's key for secret sums.
         """
+        signature = self.sign(_statement(study, name, public_key))
+        return public_key + self.certificate.public_key + signature
+
+    def sign(self, statement: bytes) -> bytes:
+        """Return a signature; what is signed begins with what it is for."""
         from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
         from cryptography.hazmat.primitives.hashes import SHA256
 
-        signature = self._key.sign(_statement(study, name, public_key), ECDSA(SHA256()))
-        return public_key + self.certificate.public_key + bytes(signature)
+        return bytes(self._key.sign(statement, ECDSA(SHA256())))
 
 
 def check_vouched(study: str, name: str, vouched: bytes, fingerprint: str) -> bytes:

@@ -15,9 +15,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from privet.errors import PrivetError
+from privet.errors import DataError, PrivetError
 from privet.federation.party import CHARGED
-from privet.network.keys import read_fingerprint
+from privet.network.interface import NVFLARE
+from privet.network.keys import Certificate, Identity, read_fingerprint
 from privet.privacy import Budget
 from privet.visible import quoted
 
@@ -145,7 +146,7 @@ class Policy:
     name : str
         By which the studies know the party.
     coordinator : str
-        ``host:port`` of the coordinator.
+        ``host:port`` of the coordinator; "nvflare" if it asks through jobs of NVFlare.
     data, schema, ledger, state : Path
         The rows, what is public of them, the ledger file, and the directory for journals.
     tls : TlsFiles
@@ -190,6 +191,40 @@ class Policy:
             )
         return self.studies[name]
 
+    def open_identity(self) -> Identity:
+        """Return the site's key and certificate, valid now."""
+        found = Identity(self.tls.key, self.tls.certificate, self.name)
+        found.certificate.check_dates()
+        return found
+
+    def open_coordinator(self) -> Certificate:
+        """Return the coordinator's certificate: of the key that is pinned, and valid now."""
+        found = Certificate.read(self.tls.coordinator, "the coordinator")
+        found.check_pinned(self.tls.fingerprint)
+        found.check_dates()
+        return found
+
+    def check_data(self) -> None:
+        """Raise if there is no file with the rows."""
+        if not self.data.is_file():
+            raise DataError(f"there is no file {self.data}: data must be a CSV or Parquet file")
+
+
+def check_name(name: Any, what: str) -> str:
+    """Return a name of a party or a study; raise if it is none."""
+    if (
+        not isinstance(name, str)
+        or not name.isascii()
+        or not 0 < len(name) <= _LONGEST_NAME
+        or name.startswith(".")
+        or not all(each.isalnum() or each in "-_." for each in name)
+    ):
+        raise PolicyError(
+            f"{what} must be a name of up to {_LONGEST_NAME} letters, digits, hyphens, "
+            "underscores and points"
+        )
+    return name
+
 
 class _Reader:
     """Reads a policy, and says where something is wrong."""
@@ -224,14 +259,10 @@ class _Reader:
         return value
 
     def name(self, value: Any, key: str) -> str:
-        text = self.text(value, key)
-        allowed = all(each.isalnum() or each in "-_." for each in text)
-        if not allowed or len(text) > _LONGEST_NAME or text.startswith(".") or not text.isascii():
-            self.fail(
-                f"{key} must be a name of up to {_LONGEST_NAME} letters, digits, hyphens, "
-                "underscores and points"
-            )
-        return text
+        try:
+            return check_name(self.text(value, key), key)
+        except PolicyError as error:
+            self.fail(str(error))
 
     def file(self, value: Any, key: str) -> Path:
         return self.path.parent / Path(self.text(value, key)).expanduser()
@@ -258,8 +289,11 @@ class _Reader:
         found = self.table(plain, "", needed, ("limits", "studies"))
         coordinator = self.text(found["coordinator"], "coordinator")
         host, colon, port = coordinator.rpartition(":")
-        if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
-            self.fail("coordinator must be host:port, such as 'study.example.org:443'")
+        number = port.isascii() and port.isdigit() and 0 < int(port) < 2**16
+        if coordinator != NVFLARE and not (colon and host and number):
+            self.fail(
+                "coordinator must be host:port, such as 'study.example.org:443', or 'nvflare'"
+            )
         studies = found.get("studies", {})
         if not isinstance(studies, dict):
             self.fail("studies must be tables: [studies.NAME]")

@@ -39,7 +39,7 @@ from privet import __version__
 from privet.errors import FederationError
 from privet.federation import PROTOCOLS, FederatedTable
 from privet.network.coordinator import Desk, at_the_desk, find
-from privet.network.interface import digest_of
+from privet.network.interface import NVFLARE, digest_of
 from privet.network.keys import Certificate, Identity, read_fingerprint
 from privet.network.links import NetworkLink, check_first
 from privet.network.runs import Run
@@ -81,7 +81,7 @@ class Study:
     name : str
         What the parties' policies call it.
     listen : str
-        ``host:port`` of the only port.
+        ``host:port`` of the only port; "nvflare" if jobs of NVFlare carry the messages.
     schema : Schema
         What is public; the parties have the same.
     identity : Identity
@@ -174,6 +174,11 @@ class Study:
         return Desk(self._port, list(self.parties), self._desk, tell)
 
     def _port(self, lines: Mapping[str, Line] | None = None) -> Port:
+        if self.listen == NVFLARE:
+            raise FederationError(
+                "the study is asked through NVFlare (listen = 'nvflare'): submit a job "
+                "(privet.flare.write_job), or give listen a port. Nothing was asked"
+            )
         digest = digest_of(self.schema)
         return Port(self.listen, self.identity, self.parties, self.name, digest, lines)
 
@@ -254,7 +259,7 @@ class Study:
                 why = "" if line.trouble is None else f" ({line.trouble})"
                 raise FederationError(
                     f"party {name!r} did not come{why}. Nothing was asked; its owner looks at what "
-                    "privet party serve says"
+                    "its process says (privet party serve, or NVFlare's client)"
                 )
             yield lines
 

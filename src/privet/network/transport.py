@@ -370,22 +370,10 @@ class Port:
                 greeting = decode(body)
         if letter == b"R" and type(greeting) is str:
             return f"it takes no part: {greeting}"
-        kinds = {"version": str, "schema": str, "name": str, "last": int}
-        if type(greeting) is not dict or any(
-            type(greeting.get(key)) is not kind for key, kind in kinds.items()
-        ):
-            return "its greeting is none"
-        if greeting["version"] != __version__:
-            return (
-                f"it has privet {greeting['version'][:32]}, and the coordinator {__version__}: "
-                "install the same version"
-            )
-        if greeting["name"] != line.name:
-            return "it calls itself by another name than the study has for its certificate"
-        if greeting["schema"] != self._schema:
-            return "its schema is not that of the study: give both sides the same file"
-        line.greeting = greeting
-        return None
+        wrong = wrong_with(greeting, line.name, self._schema)
+        if wrong is None:
+            line.greeting = greeting
+        return wrong
 
     def _caller(self, context: Any) -> str | None:
         """Return the name of the party whose key the other end has proved to have."""
@@ -396,6 +384,35 @@ class Port:
             return self._names.get(Certificate(pem[0], "a caller").fingerprint)
         except FederationError:
             return None
+
+
+def wrong_with(greeting: Any, name: str, schema: str) -> str | None:
+    """Return what is wrong with what a party says first; None if nothing is.
+
+    Parameters
+    ----------
+    greeting
+        What it says, decoded.
+    name : str
+        Its name in the study.
+    schema : str
+        Digest of the study's schema.
+    """
+    kinds = {"version": str, "schema": str, "name": str, "last": int}
+    if type(greeting) is not dict or any(
+        type(greeting.get(key)) is not kind for key, kind in kinds.items()
+    ):
+        return "its greeting is none"
+    if greeting["version"] != __version__:
+        return (
+            f"it has privet {greeting['version'][:32]}, and the coordinator {__version__}: "
+            "install the same version"
+        )
+    if greeting["name"] != name:
+        return "it calls itself by another name than the study has for its certificate"
+    if greeting["schema"] != schema:
+        return "its schema is not that of the study: give both sides the same file"
+    return None
 
 
 # A party's side
