@@ -491,7 +491,8 @@ class _Sums:
             rows = (f, places, *records, triples[..., 0], drawing.n_upper)
             near = rows, sums, menu, powers, self._space()
             if not fits.any() or loops.log_grandchildren_signed(*chain(*near), out):
-                space = *self._space(), np.empty(len(drawing.looks))
+                hist, whole, _ = self._space()
+                space = hist, whole, np.empty(len(drawing.looks)), np.empty(4)
                 loops.log_far_grandchildren_signed(*rows, *sums, *common, *space, out)
 
         return visit
