@@ -11,7 +11,7 @@ from privet.engines.bases import (
     Peaks,
     Tabled,
 )
-from privet.engines.encoding import workers
+from privet.engines.encoding import in_threads, workers
 from privet.engines.engine import BlockEngine
 from privet.engines.interface import Engine, Records
 from privet.engines.lineage import PLACES, CellsHandle, ScoresHandle
@@ -50,6 +50,7 @@ __all__ = [
     "View",
     "encode_stream",
     "holds_blocks",
+    "in_threads",
     "keep_blocks",
     "loss_of",
     "memory_engine",

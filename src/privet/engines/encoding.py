@@ -13,7 +13,8 @@ twenty-four per row say whose it is, and one or two what it weighs.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -134,11 +135,12 @@ class Encoder:
                 for j in numeric:
                     find(j, matrix[chunk, j], codes[j][chunk])
 
+        threads = workers() if fast else 1
         if matrix is not None:
-            in_threads(encode_rows, parts_of(len(columns), workers()), fast=fast)
+            in_threads(encode_rows, parts_of(len(columns), workers()), threads)
         else:
             names = self.schema.names
-            in_threads(lambda j: find(j, columns.numbers(names[j]), codes[j]), numeric, fast=fast)
+            in_threads(lambda j: find(j, columns.numbers(names[j]), codes[j]), numeric, threads)
         for j, (name, feature) in enumerate(self.schema.features.items()):
             if not isinstance(feature, Numeric):
                 codes[j][:] = columns.codes(name, feature.values)
@@ -176,10 +178,27 @@ def parts_of(rows: int, count: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(bounds)]
 
 
-def in_threads(work: Any, items: Sequence[Any] | Iterable[Any], *, fast: bool) -> list[Any]:
-    """Run jobs in threads, if the loops are compiled: numpy would not release the lock."""
+def in_threads(work: Callable[[Any], Any], items: Iterable[Any], threads: int) -> list[Any]:
+    """Run jobs in threads, of which the one that calls is the first.
+
+    Worth it for compiled loops only: numpy would not release the lock.
+    """
     items = list(items)
-    if not fast or len(items) < 2 or workers() < 2:
+    if threads < 2 or len(items) < 2:
         return [work(item) for item in items]
-    with ThreadPoolExecutor(workers()) as pool:
-        return list(pool.map(work, items))
+    todo, found = deque(enumerate(items)), [None] * len(items)
+
+    def take() -> None:
+        while True:
+            try:
+                place, item = todo.popleft()
+            except IndexError:
+                return
+            found[place] = work(item)
+
+    with ThreadPoolExecutor(min(threads, len(items)) - 1) as pool:
+        helpers = [pool.submit(take) for _ in range(min(threads, len(items)) - 1)]
+        take()
+        for helper in helpers:
+            helper.result()
+    return found

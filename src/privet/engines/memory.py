@@ -55,10 +55,8 @@ class LocalBlocks:
 
     def ask(self, question: BlockQuestion[T], forget: Sequence[int]) -> T:
         """See :class:`~privet.engines.engine.Blocks`."""
-        fast = self._blocks[0].fast
-        groups = [
-            self._blocks[part] for part in parts_of(len(self._blocks), workers() if fast else 1)
-        ]
+        threads = workers() if self._blocks[0].fast else 1
+        groups = [self._blocks[part] for part in parts_of(len(self._blocks), threads)]
 
         def fold(blocks: Sequence[Block]) -> T:
             total = question.answer(blocks[0])
@@ -66,7 +64,7 @@ class LocalBlocks:
                 total = question.add(total, block)
             return total
 
-        first, *others = in_threads(fold, [group for group in groups if group], fast=fast)
+        first, *others = in_threads(fold, [group for group in groups if group], threads)
         for other in others:
             first = question.merge(first, other)
         for block in self._blocks:

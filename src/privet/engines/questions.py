@@ -473,10 +473,14 @@ class TreeLayout:
             ]
         return tuple(found)
 
+    @cached_property
+    def sizes(self) -> list[int]:
+        """How many codes of every feature are counted."""
+        return [int(size) for size in np.diff(self.first)]
+
     def shape(self, margin: Margin) -> tuple[int, ...]:
         """Return the shape of a margin: codes of each of its features, and channels."""
-        first = self.first
-        return (*(int(first[h + 1] - first[h]) for h in margin), self.channels)
+        return (*[self.sizes[h] for h in margin], self.channels)
 
     def count(self, margins: Sequence[Margin]) -> int:
         """Return how many numbers margins have together."""
@@ -499,16 +503,16 @@ class TreeLayout:
         weights: NDArray[Any],
     ) -> TreeRecords:
         """Return records as they are added up, from their codes, labels and weights."""
-        most = int(np.diff(self.first).max())
+        most = max(self.sizes)
         narrow = np.uint8 if most <= 2**8 else np.uint16 if most <= 2**16 else np.uint32
         columns = []
         for h, (feature, number) in enumerate(zip(self.order, self.numbers, strict=True)):
             mine, local = codes[feature], (number - self.first[h]).astype(narrow)
             as_it_is = mine.dtype == narrow and np.array_equal(local, np.arange(len(local)))
-            columns.append(mine if as_it_is else local[mine])
+            columns.append(mine if as_it_is else local.take(mine, mode="clip"))
         signed = weights.astype(np.int32)
         if self.labels == 2:
-            np.negative(signed, out=signed, where=labels != 1)
+            signed *= np.where(labels == 1, np.int8(1), np.int8(-1))
             return TreeRecords(columns, None, signed)
         return TreeRecords(columns, labels, signed)
 
@@ -540,8 +544,8 @@ class TreeRecords:
         """Add the margins of the records to a total, and return it."""
         from privet.engines import _tree_loops as loops
 
-        ends, sizes, channels = layout.cut(total, margins), np.diff(layout.first), layout.channels
-        wide = int(sizes.max()) ** 2 > 2**32
+        ends, sizes, channels = layout.cut(total, margins), layout.sizes, layout.channels
+        wide = max(sizes) ** 2 > 2**32
         heads = np.empty(min(_CHUNK, len(self)), dtype=np.uint64 if wide else np.uint32)
         for start in range(0, len(self), _CHUNK):
             part = slice(start, start + _CHUNK)

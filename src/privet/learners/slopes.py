@@ -11,7 +11,7 @@ labels of a drawn tree may be one more feature. Proof: ``docs/proofs/slopes.md``
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -302,24 +302,21 @@ def _descend(
         )
         slopes += plan.path / plan.steps / rows * found.values
         variance += (plan.path / plan.steps / rows * found.deviation) ** 2
-        model = _with_slopes(model, basis, slopes, math.sqrt(variance))
-    return model
+        model = _with_slopes(model, basis, slopes)
+    deviation = math.sqrt(variance)
+    noise = (deviation * np.sqrt(part.squares())[:, None] / STEP for part in basis.parts)
+    columns = len(plan.start)
+    return replace(model, deviations=tuple(np.repeat(row, columns, axis=1) for row in noise))
 
 
-def _with_slopes(
-    model: Slopes, basis: Basis, slopes: NDArray[np.float64], deviation: float
-) -> Slopes:
+def _with_slopes(model: Slopes, basis: Basis, slopes: NDArray[np.float64]) -> Slopes:
     parts = basis.split(slopes)
-    noise = tuple(
-        np.repeat(deviation * np.sqrt(part.squares())[:, None] / STEP, slopes.shape[1], axis=1)
-        for part in basis.parts
-    )
     curves = tuple(
         (feature, functions.curve(part))
         for (feature, functions), part in zip(basis.features, parts, strict=False)
     )
     by_leaf = None if basis.of_cells is None else basis.of_cells.curve(parts[-1])
-    return Slopes(model.view, model.start, curves, model.label, by_leaf, noise)
+    return Slopes(model.view, model.start, curves, model.label, by_leaf)
 
 
 def _calibrated(

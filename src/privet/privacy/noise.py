@@ -149,7 +149,7 @@ class SecureNoise(_Bitwise):
         """See :class:`Noise`. A grid on which every point is a stretch of its own."""
         if scale == 0:
             return int(np.argmax(scores))
-        return draw_stretch(scores, np.ones(len(scores), np.int64), 1 / Fraction(scale), self)
+        return draw_stretch(scores, np.ones(len(scores), np.int64), _inverse(scale), self)
 
     def bits(self, count: int) -> int:
         """Return a uniform integer in [0, 2^count)."""
@@ -224,6 +224,11 @@ def _saturating_sum(values: Integers, noise: Integers) -> Integers:
     wrapped = ((values ^ total) & (noise ^ total)) < 0
     ends = np.iinfo(np.int64)
     return np.where(wrapped, np.where(noise > 0, ends.max, ends.min), total)
+
+
+@lru_cache(maxsize=64)
+def _inverse(scale: float) -> Fraction:
+    return 1 / Fraction(scale)
 
 
 # OpenDP builds a measurement in about 0.1 ms: keep those in use. Its modules are imported on first

@@ -94,6 +94,8 @@ class Quantiles:
             alike: there are fewer where the grid has no room for more.
         """
         below = np.concatenate([[0], np.cumsum(counts)])
+        occupied = np.flatnonzero(counts)
+        cuts: dict[tuple[int, int], GridExponential] = {}  # few, and slow to make
         found: list[int] = []
         intervals = [(0, len(counts), self.parts)]
         while intervals:
@@ -101,23 +103,38 @@ class Quantiles:
             for start, stop, share in intervals:
                 if stop - start < 2 or share < 2:
                     continue
-                left = share // 2
-                place = start + self._choose(below[start : stop + 1], left, share - left, noise)
+                left, right = share // 2, share - share // 2
+                if (left, right) not in cuts:
+                    common = math.gcd(left, right)
+                    cuts[left, right] = self.cut(left // common, right // common)
+                ends, scores = _stretches(below, occupied, start, stop, left, right)
+                place = start + 1
+                place += cuts[left, right].choose(scores, ends[1:] - ends[:-1], noise)
                 found.append(place)
-                rest += [(start, place, left), (place, stop, share - left)]
+                rest += [(start, place, left), (place, stop, right)]
             intervals = rest
         return sorted(found)
 
-    def _choose(self, below: NDArray[np.int64], left: int, right: int, noise: Noise) -> int:
-        """Draw a cut that leaves ``left`` parts of the records below it and ``right`` above."""
-        under = below[1:-1] - below[0]
-        edges = np.flatnonzero(np.concatenate([[True], under[1:] != under[:-1]]))
-        lengths = np.diff(np.concatenate([edges, [len(under)]]))
-        common = math.gcd(left, right)
-        left, right = left // common, right // common
-        above = below[-1] - below[0] - under[edges]
-        scores = -np.abs(right * under[edges] - left * above)
-        return 1 + self.cut(left, right).choose(Exact(scores), lengths, noise)
+
+def _stretches(
+    below: NDArray[np.int64],
+    occupied: NDArray[np.intp],
+    start: int,
+    stop: int,
+    left: int,
+    right: int,
+) -> tuple[NDArray[np.intp], Exact]:
+    """Return where stretches of cuts within an interval begin, its end, and their scores.
+
+    A cut leaves ``left`` parts of the records below it and ``right`` above, more or less; those
+    between which no record lies have the same score.
+    """
+    first, last = np.searchsorted(occupied, (start + 1, stop - 1))
+    ends = np.concatenate([[start + 1], occupied[first:last] + 1, [stop]])
+    under = below[ends[:-1]] - below[start]
+    above = below[stop] - below[start] - under
+    common = math.gcd(left, right)
+    return ends, Exact(-np.abs(right // common * under - left // common * above))
 
 
 @dataclass(frozen=True)

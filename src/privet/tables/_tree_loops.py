@@ -23,7 +23,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, uint64
+from numba import int64, njit, uint64
 from numpy.typing import NDArray
 
 from privet.engines._tree_loops import add_pairs
@@ -83,50 +83,6 @@ def _with_lookups(base, weight, looks, look_logs):
     for j in range(len(looks)):
         total += np.exp(look_logs[j] - top)
     return top + np.log(total)
-
-
-@_internal
-def _log_signed(
-    d, total, priors, stop, looks, look_first, look_last, coarse, fine, unit, look_logs
-):
-    # A leaf weighs cosh(unit total), and a test p/2 (cosh(unit total) + cosh(unit (2d - total))).
-    end = (len(coarse) - 1) * 1024
-    top = abs(total)
-    for t in range(len(priors)):
-        top = max(top, abs(2 * d[t] - total))
-    weight = 0.0
-    rest = 0.0
-    for t in range(len(priors)):
-        rest += priors[t]
-        x = abs(2 * d[t] - total)
-        gap = top - x
-        if gap < end:
-            value = _decay(coarse, fine, gap)
-            if 2 * x < end:
-                value *= 1.0 + _decay(coarse, fine, 2 * x)
-            weight += priors[t] * value
-    weight *= 0.25
-    gap = top - abs(total)
-    if gap < end:
-        leaf = (
-            0.5 * _decay(coarse, fine, gap) * (1.0 + _decay(coarse, fine, min(2 * abs(total), end)))
-        )
-        weight += (stop + 0.5 * rest) * leaf
-    if len(looks) == 0:
-        return unit * top + np.log(weight)
-    for j in range(len(looks)):
-        reach = 0
-        product = looks[j]
-        halvings = 0  # powers of two that were taken out of the product, exactly
-        for t in range(look_first[j], look_last[j]):
-            x = abs(d[t])
-            reach += x
-            product *= 0.5 * (1.0 + _decay(coarse, fine, min(2 * x, end)))
-            if product < 1e-200:
-                product, power = math.frexp(product)
-                halvings += power
-        look_logs[j] = unit * reach + (halvings * LOG_2 + np.log(product))
-    return _with_lookups(unit * top, weight, looks, look_logs)
 
 
 @_compiled
@@ -226,11 +182,59 @@ def log_regions_signed(
 ):
     """Write ``log Z1`` of regions whose sums by test are the lines of ``sums``.
 
-    ``look_logs`` has room for one number of every lookup.
+    ``look_logs`` has room for one number of every lookup. A leaf weighs ``cosh(unit total)``, and a
+    test ``p/2 (cosh(unit total) + cosh(unit (2d - total)))``.
     """
-    for r in range(len(sums)):
-        out[r] = _log_signed(sums[r], totals[r], priors, stop, looks, look_first, look_last, coarse,
-                             fine, unit, look_logs)  # fmt: skip
+    # One loop, and no max or min: calls of other loops take long to compile.
+    end = (len(coarse) - 1) * 1024
+    for r in range(len(totals)):
+        total = abs(int64(totals[r]))
+        top = total
+        for t in range(len(priors)):
+            x = abs(2 * sums[r, t] - totals[r])
+            if x > top:  # noqa: PLR1730
+                top = x
+        weight = 0.0
+        rest = 0.0
+        for t in range(len(priors)):
+            rest += priors[t]
+            x = abs(2 * sums[r, t] - totals[r])
+            gap = top - x
+            if gap < end:
+                value = _decay(coarse, fine, gap)
+                if 2 * x < end:
+                    value *= 1.0 + _decay(coarse, fine, 2 * x)
+                weight += priors[t] * value
+        weight *= 0.25
+        gap = top - total
+        if gap < end:
+            twice = 2 * total if 2 * total < end else end
+            leaf = 0.5 * _decay(coarse, fine, gap) * (1.0 + _decay(coarse, fine, twice))
+            weight += (stop + 0.5 * rest) * leaf
+        if len(looks) == 0:
+            out[r] = unit * top + np.log(weight)
+            continue
+        base = unit * top + np.log(weight)
+        most = base
+        for j in range(len(looks)):
+            reach = 0
+            product = looks[j]
+            halvings = 0  # powers of two that were taken out of the product, exactly
+            for t in range(look_first[j], look_last[j]):
+                x = abs(int64(sums[r, t]))
+                reach += x
+                twice = 2 * x if 2 * x < end else end
+                product *= 0.5 * (1.0 + _decay(coarse, fine, twice))
+                if product < 1e-200:
+                    product, power = math.frexp(product)
+                    halvings += power
+            look_logs[j] = unit * reach + (halvings * LOG_2 + np.log(product))
+            if look_logs[j] > most:  # noqa: PLR1730
+                most = look_logs[j]
+        whole = np.exp(base - most)  # as _with_lookups does
+        for j in range(len(looks)):
+            whole += np.exp(look_logs[j] - most)
+        out[r] = most + np.log(whole)
 
 
 @_compiled
@@ -416,28 +420,6 @@ def _four_weights(priors, power, inverse, c, d, parts):
     parts[6, 0], parts[6, 1], parts[6, 2], parts[6, 3] = both, one, other, none
 
 
-@_internal
-def _four_lookups(prior, first, last, power, inverse, c, d, parts):
-    """Add the weight of a lookup to those of four regions.
-
-    The product of all ``cosh(unit x)`` is that of all ``(1 + exp(2 unit x)) / 2``, divided by the
-    exponential of ``unit`` times the sum of all x, which is the region's. There are few categories:
-    four products side by side are faster than one of several at once.
-    """
-    both, one, other, none = prior, prior, prior, prior
-    leaf_both, leaf_one, leaf_other, leaf_none = parts[4, 0], parts[4, 1], parts[4, 2], parts[4, 3]
-    for t in range(first, last):
-        up, down = parts[0, t], parts[1, t]
-        both *= 0.5 + 0.5 * (up * leaf_both)
-        one *= 0.5 + 0.5 * (power[c, t] * down * leaf_one)
-        other *= 0.5 + 0.5 * (power[d, t] * down * leaf_other)
-        none *= 0.5 + 0.5 * (parts[2, t] * inverse[d, t] * up * leaf_none)
-    parts[6, 0] += both * parts[5, 0]
-    parts[6, 1] += one * parts[5, 1]
-    parts[6, 2] += other * parts[5, 2]
-    parts[6, 3] += none * parts[5, 3]
-
-
 @_compiled
 def log_grandchildren_signed(
     f,
@@ -506,10 +488,12 @@ def log_grandchildren_signed(
                 small = fits[c] and fits[d]
                 if small:
                     _by_test_signed(code_first, test_first, numeric, whole)
-                    inside = pairs[c, d]
+                    inside = int64(pairs[c, d])
                     largest = abs(inside)
                     for t in range(n_tests):
-                        largest = max(largest, abs(2 * whole[1, t] - inside))
+                        gap = abs(2 * whole[1, t] - inside)
+                        if gap > largest:  # noqa: PLR1730
+                            largest = gap
                     small = largest <= most
                 if small:
                     for t in range(n_tests):
@@ -522,18 +506,32 @@ def log_grandchildren_signed(
                     whole[2, 2] = singles[d] - inside
                     whole[2, 3] = total - singles[c] - singles[d] + inside
                     for r in range(4):
-                        leaf = _grow(rise, rise_fine, shift, whole[2, r])
+                        leaf = _grow(rise, rise_fine, shift, int64(whole[2, r]))
                         parts[4, r], parts[5, r] = leaf, 1.0 / leaf
                         parts[6, r] += ends * 0.5 * (leaf + parts[5, r])
+                    # A lookup: the product of all cosh(unit x) is that of (1 + exp(2 unit x)) / 2,
+                    # divided by the exponential of unit times the sum of all x, the region's.
                     for j in range(len(looks)):
-                        _four_lookups(looks[j], look_first[j], look_last[j], power, inverse, c, d,
-                                      parts)  # fmt: skip
+                        v0, v1, v2, v3 = looks[j], looks[j], looks[j], looks[j]
+                        for t in range(look_first[j], look_last[j]):
+                            up, down = parts[0, t], parts[1, t]
+                            v0 *= 0.5 + 0.5 * (up * parts[4, 0])
+                            v1 *= 0.5 + 0.5 * (power[c, t] * down * parts[4, 1])
+                            v2 *= 0.5 + 0.5 * (power[d, t] * down * parts[4, 2])
+                            v3 *= 0.5 + 0.5 * (parts[2, t] * inverse[d, t] * up * parts[4, 3])
+                        parts[6, 0] += v0 * parts[5, 0]
+                        parts[6, 1] += v1 * parts[5, 1]
+                        parts[6, 2] += v2 * parts[5, 2]
+                        parts[6, 3] += v3 * parts[5, 3]
                     for r in range(4):
                         small &= parts[6, r] < np.inf
                 if small:
                     for r in range(4):
                         parts[6, r] = np.log(parts[6, r])
-                    _write_pair_signed(parts, c, d, out)
+                    out[c, 1, d] = parts[6, 0] + parts[6, 1]
+                    out[c, 0, d] = parts[6, 2] + parts[6, 3]
+                    out[d, 1, c] = parts[6, 0] + parts[6, 2]
+                    out[d, 0, c] = parts[6, 1] + parts[6, 3]
                 else:
                     left += 1
     return left
@@ -564,8 +562,8 @@ def log_far_grandchildren_signed(
     unit,
     hist,
     whole,
-    parts,
     look_logs,
+    z,
     out,
 ):
     """Write what ``log_grandchildren_signed`` has left out, whatever the exponents.
@@ -597,16 +595,6 @@ def log_far_grandchildren_signed(
                 whole[5, 1] = singles[c] - inside
                 whole[5, 2] = singles[d] - inside
                 whole[5, 3] = total - singles[c] - singles[d] + inside
-                for r in range(4):
-                    parts[6, r] = _log_signed(whole[1 + r], whole[5, r], priors, stop, looks,
-                                              look_first, look_last, coarse, fine, unit,
-                                              look_logs)  # fmt: skip
-                _write_pair_signed(parts, c, d, out)
-
-
-@_internal
-def _write_pair_signed(parts, c, d, out):
-    out[c, 1, d] = parts[6, 0] + parts[6, 1]
-    out[c, 0, d] = parts[6, 2] + parts[6, 3]
-    out[d, 1, c] = parts[6, 0] + parts[6, 2]
-    out[d, 0, c] = parts[6, 1] + parts[6, 3]
+                log_regions_signed(whole[1:5], whole[5, :4], priors, stop, looks, look_first,
+                                   look_last, coarse, fine, unit, look_logs, z)  # fmt: skip
+                _write_pair(z, c, d, out)

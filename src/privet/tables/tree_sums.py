@@ -9,7 +9,6 @@ are made of records that were brought together, or asked of the engine, whicheve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import Lock
@@ -26,6 +25,7 @@ from privet.engines import (
     Split,
     TreeLayout,
     TreeRecords,
+    in_threads,
     workers,
 )
 
@@ -148,16 +148,43 @@ class GatheredRecords:
 def _added(
     records: TreeRecords, layout: TreeLayout, of: Sequence[Margin]
 ) -> dict[Margin, NDArray[Any]]:
-    """Return margins of records, added up in threads that have some margins each."""
+    """Return margins of records: of some the records are added up, others follow from these."""
+    longer = _longer(layout, of, len(records))
+    known = _added_up(records, layout, [margin for margin in of if margin not in longer])
+    for margin, other in longer.items():
+        (more,) = set(other).difference(margin)
+        known[margin] = known[other].sum(axis=other.index(more), dtype=layout.dtype)
+    return known
+
+
+def _longer(layout: TreeLayout, of: Sequence[Margin], records: int) -> dict[Margin, Margin]:
+    """Return which margins follow from others with a feature more, these before those.
+
+    Where there are fewer sums to add up than records: whole numbers, the same either way.
+    """
+    found: dict[Margin, tuple[int, Margin]] = {}
+    for margin in sorted(of, key=len, reverse=True):
+        size = layout.count([margin])
+        for place in range(len(margin) if len(margin) > 1 and size <= records else 0):
+            shorter = margin[:place] + margin[place + 1 :]
+            if shorter not in found or size < found[shorter][0]:
+                found[shorter] = size, margin
+    asked = sorted(found.keys() & set(of), key=len, reverse=True)
+    return {margin: found[margin][1] for margin in asked}
+
+
+def _added_up(
+    records: TreeRecords, layout: TreeLayout, of: Sequence[Margin]
+) -> dict[Margin, NDArray[Any]]:
+    """Add up margins of records, in threads that have some margins each."""
     total = np.zeros(layout.count(of), dtype=layout.dtype)
     if len(records) * len(of) < 2**20:
         return layout.cut(records.add(layout, of, total), of)
     cuts = np.linspace(0, len(of), 8 * workers() + 1).astype(int).tolist()
     parts = [of[start:stop] for start, stop in pairwise(cuts)]
     ends = np.cumsum([layout.count(part) for part in parts])[:-1]
-    with ThreadPoolExecutor(workers()) as pool:
-        list(pool.map(lambda part, mine: records.add(layout, part, mine), parts,
-                      np.split(total, ends)))  # fmt: skip
+    jobs = zip(parts, np.split(total, ends), strict=True)
+    in_threads(lambda job: records.add(layout, *job), jobs, workers())
     return layout.cut(total, of)
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -30,6 +29,7 @@ from privet.engines import (
     ScoresHandle,
     Split,
     TreeLayout,
+    in_threads,
     loss_of,
     needs_64_bits,
     workers,
@@ -457,8 +457,7 @@ class _Sums:
             visit = self._signed_visit(pairs, common, out)
         else:
             visit = self._visit(pairs, common, out)
-        with ThreadPoolExecutor(drawing.workers) as pool:
-            list(pool.map(visit, range(drawing.n_upper)))
+        in_threads(visit, range(drawing.n_upper), drawing.workers)
         return out
 
     def _visit(
@@ -492,7 +491,8 @@ class _Sums:
             rows = (f, places, *records, triples[..., 0], drawing.n_upper)
             near = rows, sums, menu, powers, self._space()
             if not fits.any() or loops.log_grandchildren_signed(*chain(*near), out):
-                space = *self._space(), np.empty(len(drawing.looks))
+                hist, whole, _ = self._space()
+                space = hist, whole, np.empty(len(drawing.looks)), np.empty(4)
                 loops.log_far_grandchildren_signed(*rows, *sums, *common, *space, out)
 
         return visit
