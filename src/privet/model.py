@@ -37,7 +37,9 @@ from privet.privacy import (
     NoisyCount,
     Place,
     QuestionKind,
+    added,
     as_float,
+    at_least,
     caution,
     discovery_budget,
     doubts_of,
@@ -147,9 +149,9 @@ class PrivacyCard(Mapping[str, Any]):
         budget, total = ledger.budget, ledger.total if covered else _NOT_COVERED
         card = cls(
             epsilon=budget.as_epsilon(total),
-            delta=(budget.delta or 0.0) + as_float(total.delta),
+            delta=as_float((budget.delta or 0) + total.delta),
             requested_epsilon=_requested(budget),
-            requested_delta=(budget.delta or 0.0) + as_float(budget.threshold_delta),
+            requested_delta=as_float((budget.delta or 0) + budget.threshold_delta),
             rho=as_float(total.rho),
             adjacency=ADJACENCY if unit is None else f"{PERSONS} {unit}",
             replace_one_epsilon=budget.as_epsilon(total.of_group(REPLACE_ONE_FACTOR)),
@@ -168,8 +170,11 @@ class PrivacyCard(Mapping[str, Any]):
 
     def _with_schema(self, paid: Discovered) -> PrivacyCard:
         """Return the card with what the schema cost: epsilons, deltas and rhos add up."""
+        # Older versions paid what the doubles hold, and an epsilon in steps of 2^-30.
+        older = (Fraction(paid.epsilon) * 2**30).denominator == 1
+        epsilon = at_least(paid.epsilon) if older else paid.epsilon
         budget = discovery_budget(
-            paid.epsilon, paid.delta, gaussian=paid.noise == "gaussian", lists=paid.lists
+            epsilon, at_least(paid.delta), gaussian=paid.noise == "gaussian", lists=paid.lists
         )
         asked = DiscoveryNoise(budget, paid.columns, paid.lists, paid.parts).questions
         paid_for = [
@@ -182,13 +187,14 @@ class PrivacyCard(Mapping[str, Any]):
         pure = self.accountant == "pure" and not paid.delta
         return replace(
             self,
-            epsilon=self.epsilon + paid.epsilon,
-            delta=self.delta + paid.delta,
-            requested_epsilon=self.requested_epsilon + paid.epsilon,
-            requested_delta=self.requested_delta + paid.delta,
-            rho=self.rho + as_float(cost.rho),
-            replace_one_epsilon=self.replace_one_epsilon
-            + budget.as_epsilon(noise.of_group(REPLACE_ONE_FACTOR)),
+            epsilon=added(self.epsilon, paid.epsilon),
+            delta=added(self.delta, paid.delta),
+            requested_epsilon=added(self.requested_epsilon, paid.epsilon),
+            requested_delta=added(self.requested_delta, paid.delta),
+            rho=added(self.rho, as_float(cost.rho)),
+            replace_one_epsilon=added(
+                self.replace_one_epsilon, budget.as_epsilon(noise.of_group(REPLACE_ONE_FACTOR))
+            ),
             accountant="pure" if pure else ADDED,
             notes=(*self.notes, _of_schema(paid)),
             entries=(*paid_for, *self.entries),
@@ -587,7 +593,7 @@ def class_array(schema: Schema) -> NDArray[Any]:
 
 def _requested(budget: Budget) -> float:
     if budget.epsilon is not None:
-        return float(budget.epsilon)
+        return as_float(budget.epsilon)
     return float("inf")
 
 

@@ -213,7 +213,7 @@ def test_killed_while_it_is_upgraded(statement, tmp_path):
     store.reserve(Budget(0.001), "again", columns=["age"])
     assert version(store) == 2
     assert lines(store)[:-1] == EXPECTED["pure"]["draws"]
-    assert store.spent == Fraction(EXPECTED["pure"]["spent"]) + Fraction(0.001)
+    assert store.spent == Fraction(EXPECTED["pure"]["spent"]) + Fraction(1, 1000)
 
 
 def test_a_newer_ledger_is_refused(tmp_path):

@@ -347,7 +347,7 @@ class TestLimits:
         links[0].ask(cells, "share_labels", 0.1, 2, members, os.urandom(16))
         with pytest.raises(Refused, match="secret choices at a time"):
             links[0].ask(cells, "share_labels", 0.1, 2, members, os.urandom(16))
-        assert north.books() == ((1, Fraction(0.1)), (1, Fraction(0.1)))
+        assert north.books() == ((1, Fraction(1, 10)), (1, Fraction(1, 10)))
 
 
 class TestHostile:

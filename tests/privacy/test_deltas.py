@@ -43,7 +43,7 @@ def test_thresholds_at_epsilon_a_tenth(columns, pure, normal):
     found = DiscoveryNoise(budget, columns, columns, 1).counts
     assert isinstance(found.noise, DiscreteGaussian)
     assert found.least == normal
-    assert found.cost.delta == Fraction(1e-6) / 2
+    assert found.cost.delta == MILLIONTH / 2
     assert found.cost.rho == budget.limit
 
 

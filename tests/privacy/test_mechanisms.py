@@ -200,14 +200,15 @@ def test_scales_are_rounded_up_by_less_than_two_steps(sensitivity, epsilon):
 
 @given(epsilon=st.floats(1e-9, 1e9), sensitivity=st.integers(1, 10**9))
 @settings(max_examples=300, deadline=None)
-def test_plain_numbers_are_taken_at_their_exact_value(epsilon, sensitivity):
+def test_plain_numbers_are_taken_as_they_are_written(epsilon, sensitivity):
     """1 / 3 and 1 / 0.3 in floating point may round down: the noise would be too small."""
     for amount in (epsilon, np.float64(epsilon), math.ceil(epsilon)):
+        written = Fraction(repr(float(amount))) if isinstance(amount, float) else amount
         scale = DiscreteLaplace(np.int64(sensitivity), amount).scale
-        assert sensitivity / Fraction(scale) <= Fraction(amount)
+        assert sensitivity / Fraction(scale) <= written
         selection = PermuteAndFlip(sensitivity, amount)
-        assert sensitivity / Fraction(selection.scale) <= Fraction(amount)
-        assert selection.cost == Cost.pure(Fraction(amount))
+        assert sensitivity / Fraction(selection.scale) <= written
+        assert selection.cost == Cost.pure(Fraction(written))
 
 
 @given(amount=st.fractions(min_value=0, max_value=10**300))

@@ -400,7 +400,7 @@ def test_table_names(tmp_path):
         reserve(store, 0.1, table="staff")
     reserve(store, 0.1, table="patients")
     reserve(store, 0.1)
-    assert store.spent == 2 * Fraction(0.1)
+    assert store.spent == Fraction(2, 10)
     nameless = LedgerStore.create(tmp_path / "u", Budget(1), columns=COLUMNS)
     reserve(nameless, 0.1, table="staff")
     assert nameless.table is None

@@ -48,7 +48,16 @@ from privet.federation import FederatedTable, LocalLink, Party, ProcessLink
 from privet.model import Model, PrivacyCard, class_array
 from privet.outputs import OutputFile
 from privet.pictures import importances
-from privet.privacy import Budget, Coins, Ledger, LedgerStore, Reservation, exact, warn_of
+from privet.privacy import (
+    Budget,
+    Coins,
+    Ledger,
+    LedgerStore,
+    Reservation,
+    as_written,
+    exact,
+    warn_of,
+)
 from privet.privacy.budget import Amount
 from privet.reading import Column, Columns, Numbers, Source, column_of, is_stream
 from privet.record import Record
@@ -289,7 +298,7 @@ class PrivateEstimator(BaseEstimator):
         """Return the records to learn from, and those to test on."""
         # Of the coins, not their key: that one is for the parts of a forest.
         key = Coins.of(self.random_state).below(2**63)
-        test = Fraction(share)
+        test = Fraction(as_written(share))
         found = table.portions({"training": 1 - test, "test": test}, key)
         return found["training"], found["test"]
 

@@ -30,7 +30,7 @@ from privet.estimators.parameters import (
 )
 from privet.estimators.registry import register
 from privet.learners import forests
-from privet.privacy import Budget, Coins, LedgerStore
+from privet.privacy import Budget, Coins, LedgerStore, as_written
 from privet.schema import Schema
 from privet.tables import Table
 from privet.tree import Tree
@@ -68,7 +68,7 @@ class _DiPriMe(PrivateEstimator):
         options = forests.DiPriMeOptions(
             n_estimators=trees,
             max_features=given.pop("max_features") or len(schema.names),
-            split_share=Fraction(given.pop("rho")),
+            split_share=Fraction(as_written(given.pop("rho"))),
             partition=given.pop("partition", True),
             published=published,
             **given,

@@ -26,7 +26,7 @@ from privet.estimators.parameters import (
 from privet.estimators.registry import register
 from privet.learners import topdown
 from privet.learners.topdown import TopDownOptions
-from privet.privacy import Budget, LedgerStore, exact
+from privet.privacy import Budget, LedgerStore, as_written, exact
 from privet.schema import Schema
 from privet.tables import Table
 from privet.tree import Tree
@@ -186,7 +186,7 @@ class TopDownClassifier(PrivateTreeEstimator):
             )
         if callable(self.budget):  # it is asked for each level once: the books rest on one answer
             given["budget"] = cache(self.budget)
-        given["leaf_fraction"] = Fraction(given["leaf_fraction"])
+        given["leaf_fraction"] = Fraction(as_written(given["leaf_fraction"]))
         bound = None if rows is None else max(rows, 2)
         options = TopDownOptions(
             criterion=make_criterion(name, classes=len(schema.classes or ()), n_max=bound),

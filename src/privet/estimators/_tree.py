@@ -22,7 +22,7 @@ from privet.estimators.parameters import (
 )
 from privet.estimators.registry import register
 from privet.learners import regression_trees, whole_trees
-from privet.privacy import LedgerStore
+from privet.privacy import LedgerStore, as_written
 from privet.schema import Schema
 from privet.tables import Table
 from privet.tree import Tree
@@ -137,7 +137,8 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
         if float(self.epsilon) * (1 - (share or 0)) < least:
             raise BudgetError(f"epsilon (less the probabilities' part) must be at least {least}")
         given["merge"] = given.pop("merge_tests")
-        return {**given, "probability_share": None if share is None else Fraction(share)}
+        exactly = None if share is None else Fraction(as_written(share))
+        return {**given, "probability_share": exactly}
 
     def _learn(self, table: Table, **options: Any) -> Tree:
         return whole_trees.learn(table, amount=table.ledger.budget.limit, **options)

@@ -31,8 +31,6 @@ from privet.tables import PrivateTable
 
 #: Which part of the records candidates learn from, are compared on, and the winner is scored on.
 SHARES = {"training": Fraction(3, 5), "comparison": Fraction(1, 5), "test": Fraction(1, 5)}
-#: A sum of doubles may be that many times what was meant.
-_ROUNDED = 1 + Fraction(1, 10**12)
 #: More candidates are refused: their epsilons add up.
 _MOST_CANDIDATES = 1_000
 
@@ -218,8 +216,6 @@ def choose(
     budget = Budget(epsilon, delta=delta)
     check_group(public, by)
     fits = cost_of_choice(candidates, public, delta=delta)
-    if delta is None and budget.limit < fits.epsilon <= budget.limit * _ROUNDED:
-        budget = Budget(fits.epsilon)  # 0.1 and 0.2 are, as doubles, slightly more than 0.3
     if not budget.covers(fits):
         pure = budget.accountant == "pure"
         if pure and fits.epsilon == float("inf"):

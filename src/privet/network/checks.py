@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 
 from privet.errors import BudgetExceeded, PrivetError
 from privet.federation import PROTOCOLS
@@ -11,6 +12,7 @@ from privet.network.journal import Journal
 from privet.network.policy import Policy, PolicyError, StudyPolicy
 from privet.network.site import check_approved, cost_of, journal_path
 from privet.privacy import Budget, LedgerStore, as_float
+from privet.privacy.budget import Amount
 from privet.privacy.ledger import readable
 from privet.schema import Schema
 from privet.visible import quoted
@@ -62,13 +64,14 @@ def check_study(
     schema = Schema.from_toml(policy.schema)
     store = LedgerStore(policy.ledger)
     problems: list[str] = []
-    spent, begun = 0.0, False
+    spent: Amount = Fraction(0)
+    begun = False
     path = journal_path(policy, name)
     if path.exists():
         journal = Journal.look(path)
         try:
             answers = list(journal.of_kind("answer"))
-            spent = as_float(cost_of(answers[-1]).epsilon) if answers else 0.0
+            spent = cost_of(answers[-1]).epsilon if answers else spent
             begun = store.study(name) is not None
             if any(journal.of_kind("closed")):
                 problems.append("it is closed: take another name for a new study")
@@ -92,7 +95,7 @@ def check_study(
         problems.append("no question is allowed")
     books = store.books
     left = readable(books.left, books.budget)
-    return StudyCheck(name, study.epsilon, spent, left, possible, tuple(problems))
+    return StudyCheck(name, study.epsilon, as_float(spent), left, possible, tuple(problems))
 
 
 def _check_ledger(store: LedgerStore, schema: Schema, study: StudyPolicy) -> None:
@@ -107,7 +110,7 @@ def _check_ledger(store: LedgerStore, schema: Schema, study: StudyPolicy) -> Non
 
 def _asked(
     study: StudyPolicy,
-    spent: float,
+    spent: Amount,
     epsilon: float | None,
     protocol: str | None,
     possible: tuple[str, ...],
@@ -115,11 +118,11 @@ def _asked(
     """Return what is wrong with what an analyst asks for."""
     found = []
     if epsilon is not None:
-        Budget(epsilon)
-        if epsilon > study.epsilon - spent:
+        left = study.budget.limit - spent
+        if Budget(epsilon).limit > left:
             found.append(
                 f"a fit with epsilon {epsilon:g} is more than the policy has left for the study "
-                f"(epsilon {study.epsilon - spent:g})"
+                f"(epsilon {float(left):g})"
             )
     if protocol is not None:
         if protocol not in PROTOCOLS:

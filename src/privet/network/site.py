@@ -759,7 +759,7 @@ def state_of(policy: Policy, name: str) -> StudyState:
 def _state_of(policy: Policy, study: StudyPolicy, journal: Journal, approval: str) -> StudyState:
     answers = list(journal.of_kind("answer"))
     asked = list(journal.of_kind("answer", "free", "keyed", "refused"))
-    spent = float(cost_of(answers[-1]).epsilon) if answers else 0.0
+    paid = cost_of(answers[-1]).epsilon if answers else Fraction(0)
     books = LedgerStore(policy.ledger).study(study.name)
     counted = 0 if books is None else books.answers
     if any(journal.of_kind("closed")):
@@ -775,7 +775,7 @@ def _state_of(policy: Policy, study: StudyPolicy, journal: Journal, approval: st
             "the two was restored from a backup, or damaged; put the newest one in its place"
         )
     last = asked[-1].facts["time"] if asked else None
-    left = max(study.epsilon - spent, 0.0)
+    spent, left = as_float(paid), float(max(study.budget.limit - paid, 0))
     return StudyState(state, approval, len(asked), len(answers), spent, left, last, trouble)
 
 

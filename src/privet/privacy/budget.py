@@ -6,7 +6,9 @@ hence costs at most twice; :data:`REPLACE_ONE_FACTOR` says so where costs are re
 composition over disjoint cells is true for add/remove only, which is why there is no choice.
 
 Amounts are fractions, so that shares of a budget add up to it exactly. The one float is infinity:
-it means "no guarantee" in a cost and "no noise" in a budget.
+it means "no guarantee" in a cost and "no noise" in a budget. A float that is given, or comes back,
+is the decimal that people write for it (:func:`as_written`): 0.1 is a tenth, so that 0.1 and 0.9
+are 1. What becomes a float again is rounded to the private side (docs/proofs/ledger.md).
 """
 
 from __future__ import annotations
@@ -29,8 +31,41 @@ PERSONS = "add/remove all records of one"
 REPLACE_ONE_FACTOR = 2
 
 
+def as_written(value: float) -> Amount:
+    """Return a float as the shortest decimal that stands for it, exactly: 0.1 as 1/10.
+
+    Examples
+    --------
+    >>> as_written(0.1) + as_written(0.9) == 1, 0.1 == Fraction(1, 10)
+    (True, False)
+    """
+    return value if math.isinf(value) else Fraction(repr(float(value)))
+
+
 def exact(value: Any, what: str = "epsilon") -> Amount:
-    """Return a positive number as an exact fraction (or infinity), or say what is wrong with it."""
+    """Return a positive amount as an exact fraction (or infinity), or say what is wrong with it.
+
+    This is where all amounts enter: a float is read as it is written.
+    """
+    number = _positive(value, what)
+    return as_written(number) if isinstance(number, float) else Fraction(number)
+
+
+def exact_bound(value: Any, what: str) -> Amount:
+    """Return a sensitivity in the same way, but no less than the double that holds it."""
+    number = _positive(value, what)
+    return at_least(number) if isinstance(number, float) else Fraction(number)
+
+
+def at_least(value: float) -> Amount:
+    """Return the larger of what a float holds and what is written for it.
+
+    For what was spent, or may change, by numbers of which it is not known how they were meant.
+    """
+    return value if math.isinf(value) else max(as_written(value), Fraction(value))
+
+
+def _positive(value: Any, what: str) -> int | float | Fraction | Decimal:
     if not isinstance(value, int | float | Fraction | Decimal):
         try:
             value = value.item()  # numpy scalars
@@ -44,9 +79,7 @@ def exact(value: Any, what: str = "epsilon") -> Amount:
         raise BudgetError(f"{what} must not be NaN")
     if value <= 0:
         raise BudgetError(f"{what} must be positive")
-    if value == math.inf:
-        return math.inf
-    return Fraction(value)
+    return math.inf if value == math.inf else value
 
 
 @dataclass(frozen=True)
@@ -99,8 +132,9 @@ class Budget:
     Parameters
     ----------
     epsilon : float or Fraction, optional
-        With ``delta`` not given: a pure budget. ``inf`` means no noise and no guarantee.
-    delta : float, optional
+        With ``delta`` not given: a pure budget. ``inf`` means no noise and no guarantee. A float is
+        the decimal that is written for it: 0.1 is a tenth.
+    delta : float or Fraction, optional
         With ``epsilon``: an approximate budget, accounted for in zCDP.
     rho : float or Fraction, optional
         A zCDP budget.
@@ -116,12 +150,14 @@ class Budget:
     --------
     >>> Budget(1.0).accountant
     'pure'
+    >>> Budget(0.1).limit + Budget(0.9).limit == Budget(1.0).limit
+    True
     >>> round(float(Budget(1.0, delta=1e-6).limit), 4)
     0.0244
     """
 
     epsilon: Amount | None = None
-    delta: float | None = None
+    delta: Amount | None = None
     rho: Amount | None = None
     either: bool = False
     threshold_delta: Amount = Fraction(0)
@@ -148,12 +184,9 @@ class Budget:
                 raise BudgetError("delta must be below 1 (and far below one over the rows)")
             if self.epsilon == math.inf:
                 raise BudgetError("an infinite epsilon needs no delta")
-            rounded = float(delta)
-            if rounded > delta:  # what was promised is never exceeded, not even by rounding
-                rounded = math.nextafter(rounded, 0.0)
-            if not rounded:
+            if not float_below(delta):
                 raise BudgetError("delta is too small for a number; leave it out")
-            object.__setattr__(self, "delta", rounded)
+            object.__setattr__(self, "delta", delta)
 
     @property
     def accountant(self) -> str:
@@ -166,7 +199,9 @@ class Budget:
         if self.rho is not None:
             return self.rho
         assert self.epsilon is not None
-        return self.epsilon if self.delta is None else _rho_of(float(self.epsilon), self.delta)
+        if self.delta is None:
+            return self.epsilon
+        return _rho_of(float(self.epsilon), float_below(self.delta))
 
     def amount(self, cost: Cost) -> Amount:
         """Return the part of a cost that this budget counts."""
@@ -217,9 +252,9 @@ class Budget:
         if self.delta is None:
             return math.inf if cost.rho else 0.0
         assert self.epsilon is not None
-        found = zcdp_epsilon(as_float(cost.rho), self.delta)
+        found = zcdp_epsilon(float_above(cost.rho), float_below(self.delta))
         # The search may end slightly too high for a smaller rho: within the limit, epsilon holds.
-        found = min(found, float(self.epsilon)) if cost.rho <= self.limit else found
+        found = min(found, as_float(self.epsilon)) if cost.rho <= self.limit else found
         return min(found, as_float(cost.epsilon)) if self.either else found
 
     def __str__(self) -> str:
@@ -228,18 +263,48 @@ class Budget:
         else:
             assert self.epsilon is not None
             text = f"epsilon {float(self.epsilon):.6g}"
-            text = text if self.delta is None else f"{text}, delta {self.delta:.3g}"
+            text = text if self.delta is None else f"{text}, delta {float(self.delta):.3g}"
         if self.threshold_delta:
             text += f", delta {float(self.threshold_delta):.3g} for thresholds"
         return text
 
 
 def as_float(amount: Amount) -> float:
-    """Return an amount as a double; infinity if it is too large for one."""
+    """Return the smallest float that, as it is written, is not below an amount.
+
+    Infinity if it is too large for a number. What is written with up to 15 digits comes back as it
+    was.
+
+    Examples
+    --------
+    >>> as_float(Fraction(3, 10)), as_float(Fraction(1, 3))
+    (0.3, 0.33333333333333337)
+    """
     try:
-        return float(amount)
+        nearest = float(amount)
     except OverflowError:
         return math.inf
+    return nearest if as_written(nearest) >= amount else math.nextafter(nearest, math.inf)
+
+
+def added(one: float, other: float) -> float:
+    """Return the sum of two floats as it is written: 0.1 and 0.2 are 0.3."""
+    return as_float(as_written(one) + as_written(other))
+
+
+def float_above(amount: Amount) -> float:
+    """Return the smallest double that is not below an amount; infinity beyond all numbers."""
+    try:
+        nearest = float(amount)
+    except OverflowError:
+        return math.inf
+    return nearest if nearest >= amount else math.nextafter(nearest, math.inf)
+
+
+def float_below(amount: Amount) -> float:
+    """Return the largest double that is not above an amount."""
+    nearest = float(amount)
+    return nearest if nearest <= amount else math.nextafter(nearest, 0.0)
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:

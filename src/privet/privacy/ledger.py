@@ -23,6 +23,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -31,7 +32,7 @@ from numpy.typing import NDArray
 
 from privet import fragments
 from privet.errors import BudgetError, BudgetExceeded
-from privet.privacy.budget import Amount, Budget, Cost
+from privet.privacy.budget import Amount, Budget, Cost, float_below
 from privet.privacy.counts import NoisyCount
 from privet.privacy.entries import Entry, MechanismFacts, Place, Question
 from privet.privacy.words import mechanism_words, place_words, question_words
@@ -191,7 +192,7 @@ class Ledger:
                 "delta, or make the table with a Budget that has a delta or a rho"
             )
         if not self.affords(budget):
-            left = readable(Fraction(0) if self._closed else self.left, self.budget)
+            left = readable_left(Fraction(0) if self._closed else self.left, self.budget)
             needed = readable(self.budget.amount(budget.worst), self.budget)
             raise BudgetExceeded(
                 f"this may cost {needed}, and the table's budget ({self.budget}) has less left: "
@@ -401,7 +402,7 @@ class Ledger:
             totals, changes = self._totals(cells._group, index, costs, delta)
             for ledger, total in zip(self._chain, totals, strict=True):
                 if not ledger.budget.covers(total):
-                    left = readable(ledger.left, ledger.budget)
+                    left = readable_left(ledger.left, ledger.budget)
                     raise BudgetExceeded(
                         f"the question {question_words(question)!r} would bring the total above "
                         f"the budget ({ledger.budget}); left: {left}. Nothing was computed and "
@@ -496,3 +497,13 @@ def readable(amount: Amount, budget: Budget) -> str:
     """Return an amount with its unit, for people to read."""
     unit = "epsilon" if budget.accountant == "pure" else "rho"
     return f"{unit} {float(amount):.6g}"
+
+
+def readable_left(amount: Amount, budget: Budget) -> str:
+    """Return what is left, with its unit: in six digits, and no more than there is."""
+    digits = f"{float(amount):.6g}"
+    if Fraction(digits) > amount:
+        below = Context(prec=6, rounding=ROUND_DOWN).create_decimal(float_below(amount))
+        digits = f"{float(below):.6g}"
+    unit = "epsilon" if budget.accountant == "pure" else "rho"
+    return f"{unit} {digits}"

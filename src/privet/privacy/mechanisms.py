@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import BudgetError
-from privet.privacy.budget import Amount, Budget, Cost, exact
+from privet.privacy.budget import Amount, Budget, Cost, exact, exact_bound, float_above, float_below
 from privet.privacy.entries import MechanismFacts, MechanismKind
 from privet.privacy.noise import Noise
 from privet.privacy.polya import check_rate, draw_polya, draw_shares
@@ -37,11 +37,10 @@ Released = NewType("Released", NDArray[np.int64])
 
 def round_up(amount: Amount) -> float:
     """Return the smallest double that is not below an exact amount."""
-    try:
-        nearest = float(amount)
-    except OverflowError:
-        raise BudgetError("the budget is too small: the noise would exceed every number") from None
-    return nearest if nearest >= amount else math.nextafter(nearest, math.inf)
+    found = float_above(amount)
+    if math.isinf(found):
+        raise BudgetError("the budget is too small: the noise would exceed every number")
+    return found
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class DiscreteLaplace:
     epsilon: Amount
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sensitivity", exact(self.sensitivity, "the sensitivity"))
+        object.__setattr__(self, "sensitivity", exact_bound(self.sensitivity, "the sensitivity"))
         object.__setattr__(self, "epsilon", exact(self.epsilon))
         _ = self.scale  # which there must be, before anything is charged
 
@@ -105,7 +104,7 @@ class DiscreteGaussian:
     rho: Amount
 
     def __post_init__(self) -> None:
-        squared = exact(self.squared_sensitivity, "the squared sensitivity")
+        squared = exact_bound(self.squared_sensitivity, "the squared sensitivity")
         object.__setattr__(self, "squared_sensitivity", squared)
         object.__setattr__(self, "rho", exact(self.rho, "rho"))
         _ = self.scale
@@ -158,7 +157,7 @@ class LaplaceShare:
     honest: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sensitivity", exact(self.sensitivity, "the sensitivity"))
+        object.__setattr__(self, "sensitivity", exact_bound(self.sensitivity, "the sensitivity"))
         _check_share(self)
 
     @property
@@ -315,7 +314,7 @@ class Selection:
     kind: ClassVar[MechanismKind]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "spread", exact(self.spread, "the spread"))
+        object.__setattr__(self, "spread", exact_bound(self.spread, "the spread"))
         object.__setattr__(self, "epsilon", exact(self.epsilon))
         _ = self.scale
 
@@ -470,8 +469,7 @@ class ByLogWeights:
             return self.LIMIT_RATE
         left = self.epsilon - self.unit_parts * self.ABSOLUTE_SLACK
         ideal = left / (1 + self.relative_slack) / (self.unit_parts * spread)
-        rate = float(min(ideal, Fraction(self.LIMIT_RATE)))
-        return rate if rate <= ideal else math.nextafter(rate, 0.0)
+        return float_below(min(ideal, Fraction(self.LIMIT_RATE)))
 
     @property
     def relative_slack(self) -> Fraction:

@@ -45,7 +45,7 @@ from typing import Any, NoReturn
 from privet import fragments
 from privet.errors import BudgetError, BudgetExceeded, LedgerFileError
 from privet.privacy.amounts import read_amount, write_amount
-from privet.privacy.budget import Amount, Budget, Cost, as_float
+from privet.privacy.budget import Amount, Budget, Cost, as_float, at_least, float_below
 from privet.privacy.entries import (
     Entry,
     MechanismFacts,
@@ -54,7 +54,7 @@ from privet.privacy.entries import (
     Question,
     QuestionKind,
 )
-from privet.privacy.ledger import readable
+from privet.privacy.ledger import readable, readable_left
 from privet.privacy.odds import warn_of
 from privet.privacy.versions import read_entry
 from privet.visible import quoted
@@ -564,7 +564,7 @@ class LedgerStore:
             raise BudgetExceeded(
                 _refusal(budget, asked, total, left, self.path)
                 + ". Nothing was computed and nothing was spent",
-                left=readable(left, total),
+                left=readable_left(left, total),
             )
         delta = Fraction(budget.threshold_delta)
         left_delta = total.threshold_delta - _spent_delta(draws, opening)
@@ -943,7 +943,9 @@ def _opening_row(
         if not same:  # too large to be read again, or rounded: nobody needs such a total
             raise BudgetError("the total budget must be a number of at most 300 digits")
         amounts.append(written)
-    row = (table, text, amounts[0], budget.delta, amounts[1], time.time())
+    # What was promised is never exceeded, not even by rounding.
+    delta = None if budget.delta is None else float_below(budget.delta)
+    row = (table, text, amounts[0], delta, amounts[1], time.time())
     if listed is None and not budget.threshold_delta:
         return (_PLAIN, *row)
     return (_WITH_DELTAS, *row, listed, amounts[2])
@@ -968,7 +970,7 @@ def _opening(connection: sqlite3.Connection, version: int) -> _Opening:
     try:
         budget = Budget(
             epsilon=None if epsilon is None else _amount(epsilon),
-            delta=delta,
+            delta=None if delta is None else at_least(delta),
             rho=None if rho is None else _amount(rho),
             threshold_delta=_amount(thresholds),
         )
@@ -1223,7 +1225,7 @@ def _refusal(budget: Budget, asked: Amount, total: Budget, left: Amount, path: P
             "that: ask for epsilon alone, without delta, or draw from a ledger file that was "
             "opened with --delta"
         )
-    have = f"but {readable(left, total)} is left in {path} (of {total})"
+    have = f"but {readable_left(left, total)} is left in {path} (of {total})"
     if total.accountant == "pure" or budget.rho is not None:
         return f"this fit asks for {budget}, {have}"
     text = f"this fit asks for {budget}, which is {readable(asked, total)} there, {have}"

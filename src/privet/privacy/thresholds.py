@@ -104,18 +104,18 @@ class Threshold:
         return self.noise.release(exact, noise)
 
 
-def discovery_budget(epsilon: float, delta: float, *, gaussian: bool, lists: int) -> Budget:
+def discovery_budget(epsilon: Amount, delta: Amount, *, gaussian: bool, lists: int) -> Budget:
     """Return what the discovery of a schema may spend.
 
     With Laplace noise all of delta is for thresholds; with Gaussian noise one half is, and the
     other half turns rho into epsilon. Without lists there are no thresholds.
     """
     if not gaussian:
-        return Budget(epsilon, threshold_delta=Fraction(delta) if lists else Fraction(0))
-    half = Fraction(delta) / 2
+        return Budget(epsilon, threshold_delta=delta if lists else Fraction(0))
     if not lists:
         return Budget(epsilon, delta=delta)
-    return Budget(epsilon, delta=half, threshold_delta=half)  # type: ignore[arg-type]
+    half = exact(delta, "delta") / 2
+    return Budget(epsilon, delta=half, threshold_delta=half)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from privet.privacy import (
     MechanismKind,
     QuestionKind,
     Withdrawal,
+    at_least,
     mechanism_words,
     place_words,
     question_words,
@@ -145,7 +146,8 @@ class Facts:
         epsilon = max(card.requested_epsilon, card.epsilon)
         delta = max(card.requested_delta, card.delta)
         if card.accountant == "zCDP" and math.isfinite(epsilon) and 0 < delta < 1:
-            return Guarantee(epsilon, delta, float(Budget(epsilon, delta=delta).limit))
+            limit = Budget(epsilon, delta=at_least(delta)).limit
+            return Guarantee(epsilon, delta, float(limit))
         if card.accountant in ("pure", EITHER, ADDED):
             return Guarantee(epsilon, delta)
         return Guarantee()

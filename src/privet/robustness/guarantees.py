@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from privet.privacy import REPLACE_ONE_FACTOR
+from privet.privacy import REPLACE_ONE_FACTOR, as_written
 from privet.robustness.bounds import Share, every_bound
 from privet.robustness.estimates import Estimate, check_confidence, check_scores, rate_at_most
 from privet.robustness.promises import NoGuarantee, Promise, promise_of
@@ -193,7 +193,7 @@ def poisoned_rows(share: float | str | Decimal | Fraction, rows: int) -> int:
             part = Fraction(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
         else:
             # As it is written: the double next to 0.1 is a little larger, which would add a row.
-            part = Fraction(repr(float(share))) if isinstance(share, float) else Fraction(share)
+            part = Fraction(as_written(share) if isinstance(share, float) else share)
     except (TypeError, ValueError, ArithmeticError):
         raise NoGuarantee("a share of poisoned rows must be a number such as 0.01 or 1%") from None
     if not 0 <= part <= 1:

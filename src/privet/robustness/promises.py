@@ -22,6 +22,8 @@ from privet.privacy import (
     Place,
     Question,
     QuestionKind,
+    as_float,
+    at_least,
     exact,
 )
 
@@ -137,7 +139,7 @@ def promise_of(
 def _of_numbers(epsilon: float | None, delta: float | None, rho: float | None) -> Promise:
     try:
         known = {
-            name: float(exact(value, name))
+            name: as_float(exact(value, name))
             for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho))
             if value is not None and not (name == "delta" and value == 0)
         }
@@ -163,7 +165,7 @@ def _of_card(card: PrivacyCard, learner: str | None, *, same_plan: bool) -> Prom
     if math.isfinite(epsilon) and card.accountant in (EITHER, ADDED):
         return Promise(epsilon, card.delta)  # other answers spend other amounts of rho
     if math.isfinite(epsilon) and card.delta:
-        limit = float(Budget(epsilon, delta=card.delta).limit)
+        limit = float(Budget(epsilon, delta=at_least(card.delta)).limit)
         return Promise(epsilon, card.delta, limit * _UP)
     if not same_plan:
         raise NoGuarantee(

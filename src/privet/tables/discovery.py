@@ -42,6 +42,7 @@ from privet.privacy import (
     Place,
     Released,
     Threshold,
+    as_written,
     discovery_budget,
     exact,
     noise_of,
@@ -165,7 +166,7 @@ class DiscoveryPlan:
                 "it with Kinds.schema()"
             )
         given = _rounded_down(exact(epsilon))
-        small = 0.0 if not delta else float(exact(delta, "delta"))
+        small = 0.0 if not delta else _rounded_down(exact(delta, "delta"))
         if small >= 1:
             raise BudgetError("delta must be below 1 (and far below one over the rows)")
         if lists and not small:
@@ -438,15 +439,10 @@ def _leak(budget: Budget, random_state: Any) -> str | None:
     return None
 
 
-def _rounded_down(epsilon: Amount) -> float:
-    """Return an epsilon of few digits, so that what is left of a round total is round, too."""
-    if epsilon == math.inf:
-        return math.inf
-    steps = int(epsilon * _STEPS)
-    return steps / _STEPS if steps else float(epsilon)
-
-
-_STEPS = 2**30
+def _rounded_down(amount: Amount) -> float:
+    """Return the largest float that, as it is written, is not above an amount."""
+    nearest = float(amount)
+    return nearest if as_written(nearest) <= amount else math.nextafter(nearest, 0.0)
 
 
 def _whole(kind: type[Feature], low: float, high: float) -> Feature:
