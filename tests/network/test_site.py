@@ -10,7 +10,6 @@ import pytest
 from privet import TopDownClassifier
 from privet.errors import FederationError
 from privet.federation import FederatedTable, Lost, Refused
-from privet.federation.mpc.dealing import RoundSizes
 from privet.federation.party import SERIES
 from privet.federation.wire import Reply, Request, decode_as, encode
 from privet.network import site as site_module
@@ -455,35 +454,6 @@ def test_doubts_survive_a_restart(tmp_path):
     with pytest.raises(FederationError, match="its owner counts on 1"):
         fit(links, "secure-sum")
     assert north.store.spent == 0
-
-
-@pytest.mark.parametrize("cheats", [False, True])
-def test_a_restart_gives_a_dealer_no_new_odds(cheats, tmp_path):
-    """A choice that is given up when it was said which deal is kept, or was dealt wrongly."""
-    north, south = houses(tmp_path, ("north", "south"))
-    sites, members = [north.open(), south.open()], ("north", "south")
-    FederatedTable([SiteLink(each) for each in sites], protocol="secure-sum")
-
-    def begin(link):
-        asked = link.ask(0, "root", None), "share_labels", 0.25, 2, members, os.urandom(16)
-        return link.ask(*asked)
-
-    link = SiteLink(sites[0])
-    choice, shown = begin(link), [bytes(64)] * 3
-    assert link.ask(choice, "step", shown) in range(3)
-    if cheats:
-        words = RoundSizes.of(1).corrected  # of the one pair of two labels; north has half
-        part = np.zeros(words - words // 2, dtype=np.uint64)
-        with pytest.raises(Refused, match="the dealer cheats"):
-            link.ask(choice, "step", ([bytes(32)], b"", part))
-    sites[0].close()
-    back = SiteLink(north.open())
-    FederatedTable([back, SiteLink(sites[1])], protocol="secure-sum")
-    if cheats:
-        with pytest.raises(Refused, match="did not belong together"):
-            begin(back)
-    else:
-        assert back.ask(begin(back), "step", shown) == -12
 
 
 def test_what_a_refused_question_did_is_done_again(house):

@@ -192,24 +192,13 @@ class Party:
         return len(list_candidates(candidates, self._cells[target][0].view))
 
     @property
-    def mistrust(self) -> dict[str, int]:
-        """What it has learnt of others that must outlive its process: see :meth:`mistrusting`.
+    def doubted(self) -> int:
+        """How many parties of a roster may not be honest; it never falls."""
+        return self._doubted
 
-        ``doubted``: how many parties of a roster may not be honest; ``given_up``: how many choices
-        were given up before a deal was proved, those under way included, which end with the
-        process; ``cheated``: whether a deal was wrong.
-        """
-        hanging = sum(choice.unproved for choice in self._choices.values())
-        return {
-            "doubted": self._doubted,
-            "given_up": self._given_up + hanging,
-            "cheated": int(self._cheated),
-        }
-
-    def mistrusting(self, *, doubted: int, given_up: int, cheated: int) -> None:
-        """Mistrust others as before a restart."""
-        self._doubted = max(self._doubted, doubted)
-        self._given_up, self._cheated = given_up, bool(cheated)
+    def doubt(self, parties: int) -> None:
+        """Doubt as many parties of a roster as before a restart, if these are more."""
+        self._doubted = max(self._doubted, parties)
 
     def recall(
         self, target: int, question: str, *given: Any, before: Any = (), **options: Any

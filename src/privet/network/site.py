@@ -148,8 +148,6 @@ class _Served:
         self.known: dict[int, tuple[str, Record | None]] = {}
         self.last = self.answers = 0
         self.spent = _NOTHING
-        #: What the party has learnt of others, as the journal has it.
-        self.mistrust: dict[str, int] = {}
         #: The party's key for secret sums, and the same with the site's signature.
         self.vouched: tuple[bytes, bytes] = (b"", b"")
         #: The last reply that is not in the journal.
@@ -200,7 +198,6 @@ class _Served:
         if record.kind == "answer":
             self.answers, self.spent = facts["count"], cost_of(record)
         self.closed = self.closed or record.kind == "closed"
-        self.mistrust = facts.get("mistrust", self.mistrust)
 
     def _wake(self) -> Party:
         """Return the party; if the journal has questions, as it was after them."""
@@ -225,8 +222,7 @@ class _Served:
         asked: dict[int, Request] = {}
         for record in journal.of_kind("question", "answer", "free", "keyed", "tried"):
             number = record.facts["number"]
-            if mistrust := record.facts.get("mistrust"):
-                party.mistrusting(**mistrust)
+            party.doubt(record.facts.get("doubted", 0))
             if record.kind == "answer":
                 with suppress(PrivetError):  # charged for a part, and refused: the total tells
                     _repeat(party, asked[number], charged=True)
@@ -311,7 +307,7 @@ class _Served:
         if asked.name in _PLAIN:
             self._write({"kind": "free", **facts}, message, reply)
         else:
-            self._write({"kind": "keyed", **facts}, _before(asked))
+            self._write({"kind": "keyed", **facts, "doubted": party.doubted}, _before(asked))
             self.recent = (asked.number, reply)
         return reply
 
@@ -360,9 +356,7 @@ class _Served:
 
     def _unanswered(self, asked: Request, facts: dict[str, Any], reply: bytes) -> NoReturn:
         """Refuse what the party refused, or failed at, and was not charged for."""
-        before = _before(asked)  # of which it may have done a part
-        assert self.party is not None
-        if before or self.party.mistrust != self.mistrust:  # as after a dealer that cheated
+        if before := _before(asked):  # of which it may have done a part
             self._write({"kind": "tried", **facts}, before)
         found = decode_as(Reply, reply)
         if found.kind == "failed":
@@ -492,8 +486,6 @@ class _Served:
                 path = journal_path(self.site.policy, self.policy.name)
                 opening = self._opening() | {"token": os.urandom(16).hex()}
                 self.journal = Journal.create(path, opening, self.site.disk)
-            if self.party is not None:
-                facts = facts | {"mistrust": self.party.mistrust}
             record = self.journal.append(facts | {"time": time.time()}, request, reply)
         except JournalError:
             # The file may end in half a record, and the party has cells that it does not name.
