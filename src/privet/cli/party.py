@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privet.cli._keys import KeyDirectory, Renew, make_key
+from privet.cli._keys import KeyDirectory, Renew, coordinator_of, dial, identity_of, make_key
 from privet.cli._terminal import PlainTable, progress, say
 
 if TYPE_CHECKING:
-    from privet.network.keys import Certificate, Identity
+    from privet.network.keys import Identity
     from privet.network.policy import Policy
     from privet.network.site import Site
 
@@ -52,8 +52,8 @@ def check(
     from privet.network.policy import Policy, PolicyError
 
     read = Policy.from_toml(policy)
-    identity = _identity(read)
-    _coordinator(read)
+    identity = identity_of(read)
+    coordinator_of(read)
     found = [
         check_study(read, name, epsilon=epsilon, protocol=protocol)
         for name in ([study] if study is not None else read.studies)
@@ -84,22 +84,15 @@ def check(
 def serve(policy: PolicyFile = _POLICY) -> None:
     """Dial the coordinator, and answer what the policy allows, until it is stopped."""
     from privet.network.policy import Policy
-    from privet.network.transport import Dialler
 
     read = Policy.from_toml(policy)
-    identity, coordinator = _identity(read), _coordinator(read)
+    identity, coordinator = identity_of(read), coordinator_of(read)
     site = _site(read, identity, tell=say)
     try:
         with progress("reading the rows"):
             site.rows()
         say(f"Party {read.name} dials {read.coordinator}. Studies: {', '.join(read.studies)}.")
-        dialler = Dialler(
-            site, read.coordinator, identity, coordinator, proxy=read.tls.proxy, tell=say
-        )
-        try:
-            dialler.run()
-        finally:
-            dialler.stop()
+        dial(read, site, identity, coordinator)
     finally:
         site.close()
 
@@ -191,23 +184,6 @@ def close(study: OneStudy, policy: PolicyFile = _POLICY) -> None:
 
     spent = site.close_study(Policy.from_toml(policy), study)
     say(f"Closed: study {study} has spent epsilon {as_float(spent.epsilon):.6g}.")
-
-
-def _identity(policy: Policy) -> Identity:
-    from privet.network.keys import Identity
-
-    found = Identity(policy.tls.key, policy.tls.certificate, policy.name)
-    found.certificate.check_dates()
-    return found
-
-
-def _coordinator(policy: Policy) -> Certificate:
-    from privet.network.keys import Certificate
-
-    found = Certificate.read(policy.tls.coordinator, "the coordinator")
-    found.check_pinned(policy.tls.fingerprint)
-    found.check_dates()
-    return found
 
 
 def _site(policy: Policy, identity: Identity, tell: Callable[[str], None] = lambda _: None) -> Site:
