@@ -32,24 +32,32 @@ class Watched:
 
     def __init__(self, house, *fuse):
         self.house, self.fuse, self.starts, self.codes = house, fuse, 0, []
-        self.over = threading.Event()
-        self.process = None
-        self.thread = threading.Thread(target=self.keep)
+        self.over, self.lock = False, threading.Lock()
+        self.start()
+        self.thread = threading.Thread(target=self.keep, daemon=True)
         self.thread.start()
 
+    def start(self):
+        fuse = self.fuse if not self.starts else ()
+        command = [sys.executable, SCRIPT, self.house.folder / "party.toml", *map(str, fuse)]
+        with (self.house.folder / "said").open("a") as said:
+            self.process = subprocess.Popen(command, stdout=said, stderr=said)
+        self.starts += 1
+
     def keep(self):
-        while not self.over.is_set():
-            fuse = self.fuse if not self.starts else ()
-            command = [sys.executable, SCRIPT, self.house.folder / "party.toml", *map(str, fuse)]
-            with (self.house.folder / "said").open("a") as said:
-                self.process = subprocess.Popen(command, stdout=said, stderr=said)
-            self.starts += 1
+        while True:
             self.codes.append(self.process.wait())
+            with self.lock:
+                if self.over:
+                    return
+                self.start()
 
     def end(self):
-        self.over.set()
-        self.process.terminate()
-        self.thread.join()
+        with self.lock:
+            self.over = True
+            self.process.terminate()
+        self.thread.join(60)
+        self.process.kill()
 
 
 @contextmanager

@@ -215,8 +215,8 @@ class SecureSums(AggregationProtocol):
         """See :class:`AggregationProtocol`."""
         if key != self._public_keys[name]:
             raise FederationError(
-                f"party {name!r} has joined another federation since, with new keys: make a "
-                "new FederatedTable. Nothing was spent"
+                f"party {name!r} has joined another federation since, or was started again, with "
+                "new keys: make a new FederatedTable. Nothing was spent"
             )
         check_honest(name, self.honest, members, doubted)
 
