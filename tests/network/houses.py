@@ -2,8 +2,10 @@
 
 import shutil
 import socket
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +14,13 @@ import pyarrow.parquet
 from privet import Budget, Categorical, Numeric, Schema
 from privet.federation import Lost, Refused
 from privet.federation.wire import Reply, Request, decode_as, encode
+from privet.network.dealers import DealerSite
 from privet.network.journal import Journal
-from privet.network.keys import Identity
-from privet.network.policy import Policy
+from privet.network.keys import Certificate, Identity
+from privet.network.policy import DealerPolicy, Policy
 from privet.network.site import Site, cost_of, journal_path
 from privet.network.study import Study
+from privet.network.transport import Dialler
 from privet.privacy import LedgerStore
 
 STUDY = "readmission"
@@ -45,7 +49,7 @@ class House:
         self.study = {"epsilon": 1.0, "approve": "policy", **study}
         self.limits = {}
         self.coordinator, self.mark = "localhost:7443", "ab" * 32
-        self.peers = {}
+        self.peers, self.dealer = {}, {}
         self.write()
 
     def write(self, peers=None, **more):
@@ -67,6 +71,8 @@ class House:
             *(f"{key} = {_toml(value)}" for key, value in study.items()),
             f"[studies.{STUDY}.peers]",
             *(f'{name} = "{value}"' for name, value in self.peers.items()),
+            f"[studies.{STUDY}.dealer]",
+            *(f'{name} = "{value}"' for name, value in self.dealer.items()),
         ]
         (self.folder / "party.toml").write_text("\n".join(lines) + "\n")
 
@@ -128,6 +134,39 @@ def know_each_other(found):
         each.write({name: mark for name, mark in prints.items() if name != each.name})
 
 
+class Notary:
+    """The folder of a dealer, whom the houses know, and who knows them."""
+
+    def __init__(self, folder, known, name="notary"):
+        self.folder, self.name = Path(folder) / name, name
+        self.folder.mkdir()
+        Identity.make(self.folder / f"{name}.key", self.folder / f"{name}.pem", name)
+        self.parties = {each.name: each.identity.fingerprint for each in known}
+        self.coordinator, self.mark = known[0].coordinator, "ab" * 32
+        for each in known:
+            each.dealer = {name: self.identity.fingerprint}
+            each.write()
+
+    @property
+    def identity(self):
+        return Identity(self.folder / f"{self.name}.key", self.folder / f"{self.name}.pem")
+
+    def write(self):
+        lines = [
+            f'name = "{self.name}"\ncoordinator = "{self.coordinator}"',
+            f'[tls]\nkey = "{self.name}.key"\ncertificate = "{self.name}.pem"',
+            f'coordinator = "../coordinator.pem"\nfingerprint = "{self.mark}"',
+            f"[studies.{STUDY}]",
+            *(f'{name} = "{value}"' for name, value in self.parties.items()),
+        ]
+        (self.folder / "dealer.toml").write_text("\n".join(lines) + "\n")
+
+    def open(self, **options):
+        self.write()
+        policy = DealerPolicy.from_toml(self.folder / "dealer.toml")
+        return DealerSite(policy, self.identity, **options)
+
+
 class Town:
     """Several houses and a coordinator, on one machine."""
 
@@ -142,7 +181,7 @@ class Town:
         SCHEMA.to_toml(self.folder / "schema.toml")
         lines = [
             f'name = "{STUDY}"\nlisten = "127.0.0.1:{port}"\nschema = "schema.toml"',
-            f'protocol = "{protocol}"\npatience = 60',
+            f'protocol = "{protocol}"\npatience = 600',
             '[tls]\nkey = "coordinator.key"\ncertificate = "coordinator.pem"',
         ]
         for house in self.houses:
@@ -158,6 +197,39 @@ class Town:
     @property
     def study(self):
         return Study.from_toml(self.folder / "study.toml")
+
+    def add_dealer(self):
+        """Let a notary deal, instead of the coordinator."""
+        made = Notary(self.folder, self.houses)
+        made.mark = self.houses[0].mark
+        with (self.folder / "study.toml").open("a") as file:
+            file.write(
+                f'[dealer.notary]\ncertificate = "notary/notary.pem"\n'
+                f'fingerprint = "{made.identity.fingerprint}"\n'
+            )
+        return made
+
+    @contextmanager
+    def dialling(self, *others):
+        """Let all sites dial from threads of this process, and others who answer."""
+        mine = Certificate.read(self.folder / "coordinator.pem", "the coordinator")
+        answering = [(each.open(), each.identity) for each in (*self.houses, *others)]
+        diallers = [
+            Dialler(each, self.houses[0].coordinator, identity, mine, pause=0.1)
+            for each, identity in answering
+        ]
+        threads = [Thread(target=each.run, daemon=True) for each in diallers]
+        for each in threads:
+            each.start()
+        try:
+            yield
+        finally:
+            for each in diallers:
+                each.stop()
+            for each in threads:
+                each.join(10)
+            for site, _ in answering:
+                site.close()
 
 
 class SiteLink:

@@ -87,7 +87,7 @@ class Place:
             f'listen = "127.0.0.1:{self.port}"',
             'schema = "schema.toml"',
             f'protocol = "{protocol}"',
-            *(f"{name} = {value}" for name, value in {"patience": 30, **options}.items()),
+            *(f"{name} = {value}" for name, value in {"patience": 600, **options}.items()),
             '[tls]\nkey = "coordinator.key"\ncertificate = "coordinator.pem"',
         ]
         for name in self.names:
@@ -153,7 +153,7 @@ class Place:
         )
 
 
-def until(true, seconds=20.0):
+def until(true, seconds=600.0):
     """Wait until something is true; fail if it does not come true."""
     end = time.monotonic() + seconds
     while not true():

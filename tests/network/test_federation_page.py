@@ -1,4 +1,4 @@
-"""docs/federation.md, step by step: four folders, four processes, one signed model."""
+"""docs/federation.md, step by step: five folders, five processes, one signed model."""
 
 import os
 import re
@@ -22,7 +22,7 @@ PAGE = Path(privet.__file__).parents[2] / "docs" / "federation.md"
 
 def run(folder, *words):
     """Run a command in a folder; return what it said."""
-    return start(folder, *words).communicate(timeout=120)[0]
+    return start(folder, *words).communicate(timeout=600)[0]
 
 
 def start(folder, *words):
@@ -44,7 +44,7 @@ def block_of(name):
 
 @pytest.mark.network
 def test_the_page_can_be_followed(tmp_path):
-    folders = {name: tmp_path / name for name in (*HOSPITALS, "study")}
+    folders = {name: tmp_path / name for name in (*HOSPITALS, "study", "notary")}
     for folder in folders.values():
         folder.mkdir()
     study = folders["study"]
@@ -63,9 +63,11 @@ def test_the_page_can_be_followed(tmp_path):
         assert "Fingerprint: " in run(folders[name], "party", "keygen", name)
         (study / f"{name}.pem").write_bytes((folders[name] / f"{name}.pem").read_bytes())
     assert "Fingerprint: " in run(study, "coordinator", "keygen")
+    assert "Fingerprint: " in run(folders["notary"], "dealer", "keygen", "notary")
+    (study / "notary.pem").write_bytes((folders["notary"] / "notary.pem").read_bytes())
     prints = {
         name: Certificate.read(study / f"{name}.pem", name).fingerprint
-        for name in (*HOSPITALS, "coordinator")
+        for name in (*HOSPITALS, "coordinator", "notary")
     }
     # 3. Books and policies
     port = free_port()
@@ -77,6 +79,7 @@ def test_the_page_can_be_followed(tmp_path):
         text = text[: text.index("[studies.readmission.peers]")]
         peers = [f'{other} = "{prints[other]}"' for other in HOSPITALS if other != name]
         lines = [text, "[studies.readmission.peers]", *peers]
+        lines += ["[studies.readmission.dealer]", f'notary = "{prints["notary"]}"']
         (folder / "party.toml").write_text("\n".join(lines) + "\n")
         run(folder, "ledger", f"{name}.ledger", "--create", "--epsilon", "2",
             "--schema", "schema.toml")  # fmt: skip
@@ -87,19 +90,29 @@ def test_the_page_can_be_followed(tmp_path):
     text = text[: text.index("[parties.north]")]
     for name in HOSPITALS:
         text += f'[parties.{name}]\ncertificate = "{name}.pem"\nfingerprint = "{prints[name]}"\n'
+    text += f'[dealer.notary]\ncertificate = "notary.pem"\nfingerprint = "{prints["notary"]}"\n'
     (study / "study.toml").write_text(text)
+    # Somebody else deals
+    text = block_of("dealer.toml").replace("7443", str(port))
+    text = text.replace('fingerprint = "..."', f'fingerprint = "{prints["coordinator"]}"')
+    for name in HOSPITALS:
+        text = text.replace(f'{name} = "..."', f'{name} = "{prints[name]}"')
+    (folders["notary"] / "dealer.toml").write_text(text)
+    (folders["notary"] / "coordinator.pem").write_bytes((study / "coordinator.pem").read_bytes())
     words = ("fit", "--parties", "study.toml", "--learner", "topdown", "--epsilon", "1")
     serving = [start(folders[name], "party", "serve") for name in HOSPITALS]
+    serving.append(start(folders["notary"], "dealer", "serve"))
     try:
         said = run(study, *words, "--check")
         assert said.count("has epsilon 1 left") == 3, said
         said = run(study, *words, "--out", "model.json")
         assert "Wrote model.json" in said, said
         assert "spent epsilon 1 " in said
+        assert "notary is here" in said
     finally:
         for each in serving:
             each.send_signal(signal.SIGTERM)
-            each.communicate(timeout=60)
+            each.communicate(timeout=600)
     # 5. The signed model, and the books
     run(study, "sign", "--make-key", "--key", "signing.key")
     run(study, "sign", "model.json", "--key", "signing.key", "--study", "study.toml")

@@ -35,7 +35,7 @@ class Carried:
             for seed, house in enumerate(town.houses)
         }
         self.ends = {
-            name: PartyEnd(site, site.identity, site.policy.open_coordinator())
+            name: PartyEnd(site, site.identity, site.policy.tls.open_coordinator())
             for name, site in self.sites.items()
         }
         self.asked = Counter()
@@ -209,7 +209,7 @@ class TestPinnedKeys:
     def test_a_party_with_another_key_is_not_believed(self, town):
         channel, stranger = Impatient(town), self.stranger(town)
         channel.ends["south"] = PartyEnd(
-            channel.sites["south"], stranger, channel.sites["south"].policy.open_coordinator()
+            channel.sites["south"], stranger, channel.sites["south"].policy.tls.open_coordinator()
         )
         with pytest.raises(FederationError, match=r"'south' did not come .*not the party's key"):
             fitted(town, channel)

@@ -38,7 +38,7 @@ def ask(line, number, *question):
 def test_a_party_is_asked_and_answers(place):
     with port_of(place) as port, place.dialling(north()) as said:
         line = port.lines["north"]
-        assert line.wait(20)
+        assert line.wait(600)
         assert line.greeting["last"] == 0
         assert ask(line, 1, "root", (None,)) == Reply(1, "answer", 1)
         assert said == ["connected, for the study 'test'"]
@@ -52,7 +52,7 @@ def test_large_messages_go_in_pieces(place, monkeypatch):
     given.reply = lambda _, message: sent.append(message) or message + message
     with port_of(place) as port, place.dialling(given):
         line = port.lines["north"]
-        assert line.wait(20)
+        assert line.wait(600)
         for size in (0, 1, 999, 1000, 1001, 250_000):
             message = b"x" * size
             line.ask(0, message)
@@ -65,7 +65,7 @@ def test_nine_megabytes(place):
     given.reply = lambda _, message: message[::-1]
     with port_of(place) as port, place.dialling(given):
         line = port.lines["north"]
-        assert line.wait(20)
+        assert line.wait(600)
         message = bytes(range(256)) * 2**15 + b"end"
         line.ask(0, message)
         assert line.take(30)[1] == message[::-1]
@@ -142,7 +142,7 @@ def test_an_own_certificate_that_has_ended_is_said_at_the_site(place, monkeypatc
 def test_a_second_stream_of_a_party_is_refused_and_the_first_goes_on(place):
     with port_of(place) as port, place.dialling(north()):
         line = port.lines["north"]
-        assert line.wait(20)
+        assert line.wait(600)
         with place.dialling(north()) as said:
             until(lambda: said)
             assert said[0] == "the coordinator refuses: there is a stream of this party already"
@@ -206,7 +206,7 @@ def test_what_was_not_answered_is_asked_again_in_the_same_bytes(place):
         answering.reply = cut_once
         with port_of(place) as port, place.dialling(answering, port=relay.number):
             line = port.lines["north"]
-            assert line.wait(20)
+            assert line.wait(600)
             assert ask(line, 1, "root", (None,)) == Reply(1, "answer", 1)
             assert asked[0] == asked[1]
             assert ask(line, 2, "root", (None,)) == Reply(2, "answer", 2)
@@ -218,7 +218,7 @@ def test_through_a_proxy(place):
         port_of(place) as port,
         place.dialling(north(), proxy=f"http://127.0.0.1:{proxy.number}"),
     ):
-        assert port.lines["north"].wait(20)
+        assert port.lines["north"].wait(600)
         assert ask(port.lines["north"], 1, "root", (None,)).kind == "answer"
         assert proxy.asked == [("CONNECT", f"127.0.0.1:{port.number}")]
 
@@ -280,7 +280,7 @@ def test_nonsense_in_place_of_a_greeting_ends_the_stream_and_nothing_else(place)
             assert found[0][:1] == b"G"
             assert not port.lines["north"].connected
         with place.dialling(north()):
-            assert port.lines["north"].wait(20)
+            assert port.lines["north"].wait(600)
             assert ask(port.lines["north"], 1, "root", (None,)).kind == "answer"
 
 
@@ -298,7 +298,7 @@ def test_a_party_that_says_too_much_has_to_wait(place):
     with port_of(place) as port, Raw(place, port.number) as raw:
         call = raw.channel.stream_stream("/privet.Study/Talk")(flood())
         next(call)
-        assert port.lines["north"].wait(20)
+        assert port.lines["north"].wait(600)
         time.sleep(1.0)
         assert len(sent) < 1000
         assert port.lines["north"].received < 2**24

@@ -33,6 +33,7 @@ from privet.cli import (
     audit,
     certify,
     coordinator,
+    dealer,
     demo,
     discover,
     encode,
@@ -86,6 +87,13 @@ coordinator_app = typer.Typer(
 coordinator_app.command("keygen")(coordinator.keygen)
 coordinator_app.command("serve")(coordinator.serve)
 app.add_typer(coordinator_app, name="coordinator")
+dealer_app = typer.Typer(
+    help="Deal for the secret choices of a study over a network, without rows.",
+    no_args_is_help=True,
+)
+dealer_app.command("keygen")(dealer.keygen)
+dealer_app.command("serve")(dealer.serve)
+app.add_typer(dealer_app, name="dealer")
 app.command(epilog=fit.by_learner())(fit.fit)
 app.command()(encode.encode)
 app.command()(learners.learners)

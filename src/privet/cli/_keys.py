@@ -1,13 +1,17 @@
-"""Keys of a study's members: what ``privet party`` and ``privet coordinator`` share."""
+"""Keys and lines of a study's members: what ``privet party``, ``dealer`` and others share."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privet.cli._terminal import say
+
+if TYPE_CHECKING:
+    from privet.network import Answering, Certificate, Identity
+    from privet.network.policy import DealerPolicy, Policy
 
 KeyDirectory = Annotated[Path, typer.Option(help="Where the key and the certificate are written.")]
 Renew = Annotated[
@@ -25,3 +29,21 @@ def make_key(name: str, directory: Path, *, renew: bool) -> None:
     say(f"Certificate: {certificate}, valid until {made.certificate.until:%Y-%m-%d} (hand it out)")
     say(f"Fingerprint: {show_fingerprint(made.fingerprint)}")
     say("Read the fingerprint out to the others, by another way than the certificate takes.")
+
+
+def dial(
+    policy: Policy | DealerPolicy,
+    answering: Answering,
+    identity: Identity,
+    coordinator: Certificate,
+) -> None:
+    """Dial the coordinator, and let somebody answer, until the process is stopped."""
+    from privet.network.transport import Dialler
+
+    dialler = Dialler(
+        answering, policy.coordinator, identity, coordinator, proxy=policy.tls.proxy, tell=say
+    )
+    try:
+        dialler.run()
+    finally:
+        dialler.stop()

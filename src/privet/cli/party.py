@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privet.cli._keys import KeyDirectory, Renew, make_key
+from privet.cli._keys import KeyDirectory, Renew, dial, make_key
 from privet.cli._terminal import PlainTable, progress, say
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def check(
     from privet.network.policy import Policy, PolicyError
 
     read = Policy.from_toml(policy)
-    identity = read.open_identity()
-    read.open_coordinator()
+    identity = read.tls.open_identity(read.name)
+    read.tls.open_coordinator()
     found = [
         check_study(read, name, epsilon=epsilon, protocol=protocol)
         for name in ([study] if study is not None else read.studies)
@@ -85,7 +85,6 @@ def serve(policy: PolicyFile = _POLICY) -> None:
     """Dial the coordinator, and answer what the policy allows, until it is stopped."""
     from privet.network.interface import NVFLARE
     from privet.network.policy import Policy, PolicyError
-    from privet.network.transport import Dialler
 
     read = Policy.from_toml(policy)
     if read.coordinator == NVFLARE:
@@ -93,19 +92,13 @@ def serve(policy: PolicyFile = _POLICY) -> None:
             f"{policy} says that the coordinator asks through NVFlare, whose client answers by "
             "itself (docs/federation.md): nothing is to be served here"
         )
-    identity, coordinator = read.open_identity(), read.open_coordinator()
+    identity, coordinator = read.tls.open_identity(read.name), read.tls.open_coordinator()
     site = _site(read, identity, tell=say)
     try:
         with progress("reading the rows"):
             site.rows()
         say(f"Party {read.name} dials {read.coordinator}. Studies: {', '.join(read.studies)}.")
-        dialler = Dialler(
-            site, read.coordinator, identity, coordinator, proxy=read.tls.proxy, tell=say
-        )
-        try:
-            dialler.run()
-        finally:
-            dialler.stop()
+        dial(read, site, identity, coordinator)
     finally:
         site.close()
 

@@ -181,6 +181,11 @@ class Party:
         return sum(len(cells) for cells, _ in self._cells.values()), len(self._choices)
 
     @property
+    def has_keys(self) -> bool:
+        """Whether it has made keys for secret sums."""
+        return self._keys is not None
+
+    @property
     def connected(self) -> bool:
         """Whether it has keys in common with other parties."""
         return self._keys is not None and bool(self._keys.peers)
@@ -199,6 +204,20 @@ class Party:
     def doubt(self, parties: int) -> None:
         """Doubt as many parties of a roster as before a restart, if these are more."""
         self._doubted = max(self._doubted, parties)
+
+    @property
+    def misdealt(self) -> tuple[int, bool]:
+        """What makes a dealer suspect, if the party ended now.
+
+        How many choices were given up before what was dealt for them was proved to be right, those
+        under way included; and whether something dealt was wrong.
+        """
+        unproved = sum(choice.unproved for choice in self._choices.values())
+        return self._given_up + unproved, self._cheated
+
+    def suspect(self, given_up: int, cheated: bool) -> None:
+        """Suspect dealers as before a restart: see :attr:`misdealt`."""
+        self._given_up, self._cheated = given_up, cheated
 
     def recall(
         self, target: int, question: str, *given: Any, before: Any = (), **options: Any

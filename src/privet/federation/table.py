@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from fractions import Fraction
 from typing import NoReturn, Self
 
 import numpy as np
@@ -23,7 +24,8 @@ from privet.federation.dealer import Dealer
 from privet.federation.links import Connections, Link, dealer_link, links_to
 from privet.federation.party import Party
 from privet.federation.protocols import PROTOCOLS
-from privet.privacy import Budget, Ledger, Place
+from privet.privacy import Budget, Ledger, Place, as_float
+from privet.privacy.budget import Amount
 from privet.schema import Schema
 from privet.tables import NO_NOISE, Table, View
 
@@ -112,6 +114,8 @@ class FederatedTable(Table):
         self.least_amount = self._protocol.least_amount * self.schema.unit_parts
         #: Who left while a sum or a choice was made, so that it was paid again.
         self._missed: set[str] = set()
+        #: What was paid again since a party came back without its keys: who, and for how much.
+        self._paid_again: list[tuple[str, Amount]] = []
 
     @property
     def _cells_class(self) -> type[FederatedCells]:
@@ -142,9 +146,19 @@ class FederatedTable(Table):
             number = self.schema.parties_per_unit
             where = "one party" if number == 1 else f"up to {number} parties"
             whose = f"of a person whose records lie at {where}: one with records at more pays more"
-        return (
+        rests_on = (
             f"learnt from the rows of {len(self.parties)} parties{more}, protocol {self.protocol}: "
-            f"{self._protocol.trust}; the epsilon is that {whose}",
+            f"{self._protocol.trust}; the epsilon is that {whose}"
+        )
+        if not self._paid_again:
+            return (rests_on,)
+        who = ", ".join(dict.fromkeys(name for name, _ in self._paid_again))
+        besides = as_float(sum((amount for _, amount in self._paid_again), Fraction(0)))
+        return (
+            rests_on,
+            f"{len(self._paid_again)} of the questions were paid again, for epsilon {besides:.6g} "
+            f"in all, which is part of the total: the process of {who} had ended, and with it the "
+            "keys under which they were asked",
         )
 
     def session(self, budget: Budget, asks: Iterable[str] = ()) -> FederatedTable:
@@ -176,7 +190,7 @@ class FederatedTable(Table):
         again.ledger = Ledger(budget)
         if budget.limit == math.inf:
             again.leaks = (*self.leaks, NO_NOISE)
-        again._missed = set()
+        again._missed, again._paid_again = set(), []
         return again
 
     def _check_allowed(self, *questions: str) -> None:

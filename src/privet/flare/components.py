@@ -157,7 +157,7 @@ class PartyExecutor(Executor):
         policy.check_data()
         site = Site(
             policy,
-            policy.open_identity(),
+            policy.tls.open_identity(policy.name),
             lambda schema: read_table(policy.data, schema),
             tell=self.tell,
         )
@@ -181,7 +181,7 @@ class PartyExecutor(Executor):
                 raise PolicyError(
                     f"{policy.path} is of a party with another name than NVFlare's client has"
                 )
-            coordinator = policy.open_coordinator()
+            coordinator = policy.tls.open_coordinator()
             self._site = self.open_site(policy)
             return PartyEnd(self._site, self._site.identity, coordinator)
         except PrivetError as error:

@@ -84,6 +84,19 @@ class TlsFiles:
     fingerprint: str
     proxy: str | None = None
 
+    def open_identity(self, name: str) -> Identity:
+        """Return the key and certificate of a member of that name, valid now."""
+        found = Identity(self.key, self.certificate, name)
+        found.certificate.check_dates()
+        return found
+
+    def open_coordinator(self) -> Certificate:
+        """Return the coordinator's certificate: of the key that is pinned, and valid now."""
+        found = Certificate.read(self.coordinator, "the coordinator")
+        found.check_pinned(self.fingerprint)
+        found.check_dates()
+        return found
+
 
 @dataclass(frozen=True)
 class StudyPolicy:
@@ -104,6 +117,8 @@ class StudyPolicy:
         The other parties, with the fingerprints of their keys as their owners have told them.
     approve : {"ask", "policy"}
         Whether a person at the site has to approve the study (``privet party approve``).
+    dealer : dict of str to str
+        Who deals for secret choices, with its key's fingerprint; the coordinator if empty.
     """
 
     name: str
@@ -113,6 +128,7 @@ class StudyPolicy:
     trusted: int | None
     peers: dict[str, str]
     approve: str
+    dealer: dict[str, str] = field(default_factory=dict)
 
     @property
     def budget(self) -> Budget:
@@ -126,6 +142,8 @@ class StudyPolicy:
             "until": self.until.isoformat(),
             "questions": sorted(self.questions),
         }
+        if not self.dealer:  # as approvals were written before there were any
+            del plain["dealer"]
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode("ascii")).hexdigest()
 
     def check_date(self, now: datetime) -> None:
@@ -169,18 +187,7 @@ class Policy:
     def from_toml(cls, path: str | Path) -> Policy:
         """Read a policy file; paths in it are relative to its folder."""
         path = Path(path)
-        try:
-            with path.open("rb") as file:
-                plain = tomllib.load(file)
-        except OSError:
-            raise PolicyError(
-                f"there is no policy file {path}, or it is not readable; docs/party.md has one to "
-                "begin with"
-            ) from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is no UTF-8"
-            raise PolicyError(f"{path} is no TOML file: {where}") from None
-        return _Reader(path).policy(plain)
+        return _Reader(path).policy(_plain(path))
 
     def study(self, name: str) -> StudyPolicy:
         """Return what is allowed in a study, or raise."""
@@ -190,19 +197,6 @@ class Policy:
                 "have to allow it, by a section [studies.NAME]"
             )
         return self.studies[name]
-
-    def open_identity(self) -> Identity:
-        """Return the site's key and certificate, valid now."""
-        found = Identity(self.tls.key, self.tls.certificate, self.name)
-        found.certificate.check_dates()
-        return found
-
-    def open_coordinator(self) -> Certificate:
-        """Return the coordinator's certificate: of the key that is pinned, and valid now."""
-        found = Certificate.read(self.tls.coordinator, "the coordinator")
-        found.check_pinned(self.tls.fingerprint)
-        found.check_dates()
-        return found
 
     def check_data(self) -> None:
         """Raise if there is no file with the rows."""
@@ -224,6 +218,77 @@ def check_name(name: Any, what: str) -> str:
             "underscores and points"
         )
     return name
+
+
+@dataclass(frozen=True)
+class DealerPolicy:
+    """A dealer's configuration, ``dealer.toml``.
+
+    .. code-block:: toml
+
+        name = "notary"                          # as the study calls it
+        coordinator = "study.example.org:443"
+
+        [tls]                                    # as in a party's policy
+        key = "notary.key"
+        certificate = "notary.pem"
+        coordinator = "coordinator.pem"
+        fingerprint = "77aa 01c4 ..."
+
+        [studies.readmission]                    # the parties' fingerprints, from their owners
+        north = "3c1d 0e52 ..."
+        south = "9b20 ..."
+
+    Attributes
+    ----------
+    name : str
+        By which the studies know it.
+    coordinator : str
+        ``host:port`` of the coordinator.
+    tls : TlsFiles
+    studies : dict of str to dict of str to str
+        For which it deals: the fingerprints of the parties' keys, by name.
+    """
+
+    name: str
+    coordinator: str
+    tls: TlsFiles
+    studies: dict[str, dict[str, str]]
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> DealerPolicy:
+        """Read a dealer's file; paths in it are relative to its folder."""
+        path = Path(path)
+        read = _Reader(path)
+        found = read.table(_plain(path), "", ("name", "coordinator", "tls", "studies"))
+        name = read.name(found["name"], "name")
+        studies = read.table(found["studies"], "studies", (), tuple(found["studies"]))
+        return cls(
+            name=name,
+            coordinator=read.address(found["coordinator"], "coordinator"),
+            tls=read.tls(found["tls"]),
+            studies={
+                read.name(study, "a study's name"): read.fingerprints(
+                    parties, f"studies.{study}", name
+                )
+                for study, parties in studies.items()
+            },
+        )
+
+
+def _plain(path: Path) -> Any:
+    """Return what a policy file says, unchecked."""
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except OSError:
+        raise PolicyError(
+            f"there is no policy file {path}, or it is not readable; docs/party.md and "
+            "docs/federation.md have one to begin with"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is no UTF-8"
+        raise PolicyError(f"{path} is no TOML file: {where}") from None
 
 
 class _Reader:
@@ -284,23 +349,36 @@ class _Reader:
         except PrivetError as error:
             self.fail(f"{key}: {error}")
 
+    def fingerprints(self, plain: Any, where: str, own: str) -> dict[str, str]:
+        """Return others' fingerprints, by name; nobody lists itself, or one key twice."""
+        if not isinstance(plain, dict):
+            self.fail(f"{where} must have a fingerprint for every other party's name")
+        if own in plain:
+            self.fail(f"{where} has {own} itself: list the others")
+        return {
+            self.text(name, where): self.fingerprint(value, f"{where}.{name}")
+            for name, value in plain.items()
+        }
+
+    def address(self, value: Any, key: str, other: str = "") -> str:
+        text = self.text(value, key)
+        host, colon, port = text.rpartition(":")
+        if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
+            self.fail(f"{key} must be host:port, such as 'study.example.org:443'{other}")
+        return text
+
     def policy(self, plain: Any) -> Policy:
         needed = ("name", "coordinator", "data", "schema", "ledger", "state", "tls")
         found = self.table(plain, "", needed, ("limits", "studies"))
-        coordinator = self.text(found["coordinator"], "coordinator")
-        host, colon, port = coordinator.rpartition(":")
-        number = port.isascii() and port.isdigit() and 0 < int(port) < 2**16
-        if coordinator != NVFLARE and not (colon and host and number):
-            self.fail(
-                "coordinator must be host:port, such as 'study.example.org:443', or 'nvflare'"
-            )
         studies = found.get("studies", {})
         if not isinstance(studies, dict):
             self.fail("studies must be tables: [studies.NAME]")
         return Policy(
             path=self.path,
             name=self.name(found["name"], "name"),
-            coordinator=coordinator,
+            coordinator=NVFLARE
+            if found["coordinator"] == NVFLARE
+            else self.address(found["coordinator"], "coordinator", f", or {NVFLARE!r}"),
             data=self.file(found["data"], "data"),
             schema=self.file(found["schema"], "schema"),
             ledger=self.file(found["ledger"], "ledger"),
@@ -338,7 +416,7 @@ class _Reader:
     def study(self, name: str, plain: Any, party: str) -> StudyPolicy:
         where = f"studies.{name}"
         needed = ("epsilon", "until", "approve")
-        found = self.table(plain, where, needed, ("questions", "trusted", "peers"))
+        found = self.table(plain, where, needed, ("questions", "trusted", "peers", "dealer"))
         if found["approve"] not in ("ask", "policy"):
             self.fail(f"{where}.approve must be 'ask' (a person approves) or 'policy'")
         until = found["until"]
@@ -347,20 +425,19 @@ class _Reader:
         questions = found.get("questions", sorted(CHARGED))
         if not isinstance(questions, list) or not all(each in CHARGED for each in questions):
             self.fail(f"{where}.questions must be a list of: {', '.join(sorted(CHARGED))}")
-        peers = found.get("peers", {})
-        if not isinstance(peers, dict):
-            self.fail(f"{where}.peers must have a fingerprint for every other party's name")
-        if party in peers:
-            self.fail(f"{where}.peers has this party itself: list the others")
+        peers = self.fingerprints(found.get("peers", {}), f"{where}.peers", party)
+        dealer = self.fingerprints(found.get("dealer", {}), f"{where}.dealer", party)
+        if len(dealer) > 1:
+            self.fail(f"{where}.dealer has one name, and its fingerprint")
+        if set(dealer.values()) & set(peers.values()) or set(dealer) & set(peers):
+            self.fail(f"{where}.dealer is one of the parties, and no party can deal")
         return StudyPolicy(
             name,
             self.number(found["epsilon"], f"{where}.epsilon"),
             datetime.combine(until, time.max, UTC),
             frozenset(questions),
             self.whole(found["trusted"], f"{where}.trusted") if "trusted" in found else None,
-            {
-                self.text(peer, f"{where}.peers"): self.fingerprint(value, f"{where}.peers.{peer}")
-                for peer, value in peers.items()
-            },
+            peers,
             found["approve"],
+            dealer,
         )

@@ -1,8 +1,8 @@
 """A run's directory: what a coordinator needs to go on after it died.
 
 ``run.json``
-    What the run is: study, schema, parties and their fingerprints, learner, the number of each
-    party's first question.
+    What the run is: study, schema, parties and their fingerprints, the dealer's, learner, the
+    number of each party's first question.
 ``seed``
     From which all of the coordinator's random numbers follow: public choices of learners, names of
     rounds, and what it deals for secret choices. With it a run that is resumed asks the same
@@ -53,8 +53,8 @@ class Run:
 
     def __init__(self, directory: Path, plan: Mapping[str, Any]) -> None:
         self.directory, self.plan = directory, plan
-        self._places = {name: place for place, name in enumerate(plan["parties"])}
-        self._names = list(plan["parties"])
+        self._names = [*plan["parties"], *plan.get("dealer", {})]
+        self._places = {name: place for place, name in enumerate(self._names)}
         #: By party and number: the kind of a record, the question's digest, where the answer is.
         self._known: dict[tuple[str, int], tuple[bytes, bytes, int, int]] = {}
         self._losses: list[tuple[str, int, bytes]] = []

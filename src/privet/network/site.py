@@ -41,8 +41,12 @@ from privet.visible import quoted
 _PLAIN = frozenset({"root", "parts", "take", "split", "forget", "series", "describe", "left"})
 #: Charged questions under keys that all parties have made together.
 _KEYED = frozenset({"share_counts", "share_class_counts", *CHOICES})
+#: Free questions about keys that were made before.
+_OF_KEYS = frozenset({"join", "seal", "unseal"})
 #: Refusals that are written down in a minute, at most: a flood shall not fill the disk.
 _MOST_REFUSALS = 60
+#: Bytes of a dealer's key without a signature: the coordinator's own.
+_DEALER_KEY = 32
 #: Where a coded question has its number.
 _HEAD = MAGIC + b"o\x08questioni"
 
@@ -148,6 +152,8 @@ class _Served:
         self.known: dict[int, tuple[str, Record | None]] = {}
         self.last = self.answers = 0
         self.spent = _NOTHING
+        #: What makes dealers suspect, by the journal.
+        self.misdealt: tuple[int, bool] = (0, False)
         #: The party's key for secret sums, and the same with the site's signature.
         self.vouched: tuple[bytes, bytes] = (b"", b"")
         #: The last reply that is not in the journal.
@@ -197,6 +203,9 @@ class _Served:
             self.last = max(self.last, facts["number"])
         if record.kind == "answer":
             self.answers, self.spent = facts["count"], cost_of(record)
+        if "misdealt" in facts:
+            given_up, cheated = facts["misdealt"]
+            self.misdealt = given_up, cheated
         self.closed = self.closed or record.kind == "closed"
 
     def _wake(self) -> Party:
@@ -223,6 +232,8 @@ class _Served:
         for record in journal.of_kind("question", "answer", "free", "keyed", "tried"):
             number = record.facts["number"]
             party.doubt(record.facts.get("doubted", 0))
+            if "misdealt" in record.facts:
+                party.suspect(*record.facts["misdealt"])
             if record.kind == "answer":
                 with suppress(PrivetError):  # charged for a part, and refused: the total tells
                     _repeat(party, asked[number], charged=True)
@@ -299,23 +310,39 @@ class _Served:
         party = self._wake()
         self._check_limits(party, asked)
         facts = {"number": asked.number, "digest": digest, "question": asked.name}
+        if (asked.name in _KEYED and not party.connected) or (
+            asked.name in _OF_KEYS and not party.has_keys
+        ):
+            self._without_keys(party, asked, facts)
         if asked.name in CHARGED:
             return self._charged(party, asked, facts, message)
         answered, reply = self._answer(party, asked)
         if not answered:
-            self._unanswered(asked, facts, reply)
+            self._unanswered(party, asked, facts, reply)
         if asked.name in _PLAIN:
             self._write({"kind": "free", **facts}, message, reply)
         else:
-            self._write({"kind": "keyed", **facts, "doubted": party.doubted}, _before(asked))
+            self._write_keyed("keyed", party, facts, _before(asked))
             self.recent = (asked.number, reply)
         return reply
+
+    def _write_keyed(self, kind: str, party: Party, facts: dict[str, Any], before: bytes) -> None:
+        """Write down a question about keys or choices, and whom the party doubts after it."""
+        known, now = self.misdealt, party.misdealt
+        self._write({"kind": kind, **facts, "doubted": party.doubted, "misdealt": now}, before)
+        if any(new > old for new, old in zip(now, known, strict=True)):
+            self._synced()  # before it says which deal is kept
+
+    def _without_keys(self, party: Party, asked: Request, facts: dict[str, Any]) -> NoReturn:
+        """Refuse what needs keys that ended with their process; what came before it is done."""
+        if before := _before(asked):  # as the other parties have: it is not asked again
+            self._answer(party, decode_as(Request, before))
+            self._write({"kind": "tried", **facts}, before)
+        raise Refused(_KEYS_GONE)
 
     def _charged(
         self, party: Party, asked: Request, facts: dict[str, Any], message: bytes
     ) -> bytes:
-        if asked.name in _KEYED and not party.connected:
-            raise Refused(_KEYS_GONE)
         if asked.name not in self.policy.questions:
             raise Refused(f"its owner does not allow the question {asked.name!r} in this study")
         self._write({"kind": "question", **facts}, message)
@@ -330,7 +357,7 @@ class _Served:
             raise
         entries = ledger.entries[before:]
         if not entries and not answered:
-            self._unanswered(asked, facts, reply)
+            self._unanswered(party, asked, facts, reply)
         # From here on it is charged. Whatever fails, nothing leaves until all is written down.
         spent, self.broken = ledger.total, _STOPPED
         self._write(
@@ -354,10 +381,13 @@ class _Served:
         self.site.tell(log_line(self.policy.name, journal.records[-1]))
         return reply
 
-    def _unanswered(self, asked: Request, facts: dict[str, Any], reply: bytes) -> NoReturn:
+    def _unanswered(
+        self, party: Party, asked: Request, facts: dict[str, Any], reply: bytes
+    ) -> NoReturn:
         """Refuse what the party refused, or failed at, and was not charged for."""
-        if before := _before(asked):  # of which it may have done a part
-            self._write({"kind": "tried", **facts}, before)
+        before = _before(asked)  # of which it may have done a part
+        if before or party.misdealt != self.misdealt:
+            self._write_keyed("tried", party, facts, before)
         found = decode_as(Reply, reply)
         if found.kind == "failed":
             raise Lost("the party failed")
@@ -393,8 +423,8 @@ class _Served:
                 self._check_reserve()  # so that a fit is refused before anybody has paid
             given = asked.given
             if asked.name == "join":
-                roster, *dealer = given
-                given = (self._roster(party, roster), *dealer)
+                roster, dealer = given if len(given) == 2 else (*given, None)
+                given = self._roster(party, roster), self._dealer(dealer)
             found = party.answer(asked.target, asked.name, *given, **asked.options)
             if asked.name == "public_key":
                 found = self._vouch(found)
@@ -433,6 +463,17 @@ class _Served:
             pinned = self.policy.peers[name]
             roster[name] = check_vouched(self.policy.name, name, vouched[name], pinned)
         return roster
+
+    def _dealer(self, key: Any) -> Any:
+        """Return the dealer's key, which the dealer has signed if it is not the coordinator."""
+        for name, pinned in self.policy.dealer.items():
+            return check_vouched(self.policy.name, name, key, pinned)
+        if isinstance(key, bytes) and len(key) > _DEALER_KEY:
+            raise Refused(
+                "the study has a dealer besides the coordinator, whose fingerprint this site does "
+                "not have: its owner asks for it, and adds it to the study's policy"
+            )
+        return key
 
     # Limits
 

@@ -17,7 +17,14 @@
 
 and perhaps ``honest``, ``least`` (see :class:`~privet.federation.FederatedTable`), ``patience``
 (seconds from a question to its answer, a party's restart and approval included; default 3600) and
-``runs`` (a folder for what runs keep; default "runs"). Paths are relative to the file.
+``runs`` (a folder for what runs keep; default "runs"). For ``secure-sum`` there may be a dealer
+that is not the coordinator::
+
+    [dealer.notary]                  # privet dealer serve
+    certificate = "notary.pem"
+    fingerprint = "01f3 77c2 ..."
+
+Paths are relative to the file.
 """
 
 from __future__ import annotations
@@ -27,7 +34,7 @@ import time
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from itertools import chain, count
@@ -94,6 +101,8 @@ class Study:
         Seconds from a question to its answer.
     runs : path
         Where runs are kept.
+    dealer : dict of str to Certificate
+        Who deals for secret choices; the coordinator if empty.
     """
 
     name: str
@@ -106,16 +115,24 @@ class Study:
     least: int | None = None
     patience: float = PATIENCE
     runs: Path = Path("runs")
+    dealer: Mapping[str, Certificate] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
             raise FederationError(f"protocol must be one of {', '.join(map(repr, PROTOCOLS))}")
-        keys = {each.fingerprint for each in self.parties.values()}
-        if len(keys | {self.identity.fingerprint}) < len(self.parties) + 1:
+        keys = {each.fingerprint for each in self._all.values()}
+        if len(keys | {self.identity.fingerprint}) < len(self.parties) + len(self.dealer) + 1:
             raise FederationError(
-                "two parties, or a party and the coordinator, have the same key: every site makes "
-                "its own"
+                "two parties, or a party and the coordinator or the dealer, have the same key or "
+                "name: every site makes its own"
             )
+        if self.dealer and (len(self.dealer) > 1 or self.protocol != "secure-sum"):
+            raise FederationError("a study has one dealer at most, and for secure-sum only")
+
+    @property
+    def _all(self) -> dict[str, Certificate]:
+        """Everybody who dials."""
+        return {**self.parties, **self.dealer}
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Study:
@@ -124,18 +141,21 @@ class Study:
         read = _Reader(path)
         found = read.table(
             {"name": str, "listen": str, "schema": str, "tls": dict, "parties": dict},
-            {"protocol": str, "honest": int, "least": int, "patience": (int, float), "runs": str},
+            {
+                "protocol": str,
+                "honest": int,
+                "least": int,
+                "patience": (int, float),
+                "runs": str,
+                "dealer": dict,
+            },
         )
         tls = read.table({"key": str, "certificate": str}, {}, "tls")
         given = found["parties"]
         if not given:
             raise FederationError(f"{path} has no parties: [parties.NAME] names one")
-        pinned = {}
-        for name in given:
-            entry = read.table({"certificate": str, "fingerprint": str}, {}, "parties", name)
-            certificate = Certificate.read(path.parent / entry["certificate"], f"party {name!r}")
-            certificate.check_pinned(read_fingerprint(entry["fingerprint"]))
-            pinned[name] = certificate
+        pinned = {name: read.certificate("parties", name) for name in given}
+        dealer = {name: read.certificate("dealer", name) for name in found.get("dealer", {})}
         patience = float(found.get("patience", PATIENCE))
         if not 0 < patience < 30_000_000:
             raise FederationError(f"{path}: patience is a number of seconds above 0")
@@ -152,6 +172,7 @@ class Study:
             least=found.get("least"),
             patience=patience,
             runs=path.parent / found.get("runs", "runs"),
+            dealer=dealer,
         )
 
     @contextmanager
@@ -159,7 +180,7 @@ class Study:
         """Listen at the study's port, or use it where it is served; yield lines to the parties."""
         connection = find(self._desk)
         if connection is not None:
-            with at_the_desk(connection, list(self.parties)) as lines:
+            with at_the_desk(connection, list(self._all)) as lines:
                 yield lines
         else:
             with self._port() as port:
@@ -171,7 +192,7 @@ class Study:
         Close what is returned, or use it in a ``with`` statement. Fits of the same user on this
         machine find it by themselves.
         """
-        return Desk(self._port, list(self.parties), self._desk, tell)
+        return Desk(self._port, list(self._all), self._desk, tell)
 
     def _port(self, lines: Mapping[str, Line] | None = None) -> Port:
         if self.listen == NVFLARE:
@@ -180,7 +201,8 @@ class Study:
                 "(privet.flare.write_job), or give listen a port. Nothing was asked"
             )
         digest = digest_of(self.schema)
-        return Port(self.listen, self.identity, self.parties, self.name, digest, lines)
+        dealer = next(iter(self.dealer), None)
+        return Port(self.listen, self.identity, self._all, self.name, digest, lines, dealer=dealer)
 
     @property
     def _desk(self) -> Path:
@@ -220,13 +242,10 @@ class Study:
             if kept is None:
                 kept = stack.enter_context(closing(Run.create(directory, self._begin(plan, lines))))
             tell(f"the run is kept in {kept.directory}")
-            links = self._links(lines, kept)
             with (
                 drawing_from(kept.draw),
                 _without_cycles(),
-                FederatedTable(
-                    links, protocol=self.protocol, honest=self.honest, least=self.least
-                ) as table,
+                self._table(FederatedTable, lines, kept) as table,
             ):
                 return estimator.fit(table)
 
@@ -235,12 +254,7 @@ class Study:
         with (
             self._gathered(tell) as lines,
             Run.passing(self._begin(self._plan(estimator), lines)) as run,
-            _Rehearsal(
-                self._links(lines, run),
-                protocol=self.protocol,
-                honest=self.honest,
-                least=self.least,
-            ) as table,
+            self._table(_Rehearsal, lines, run) as table,
         ):
             try:
                 estimator.fit(table)
@@ -257,9 +271,10 @@ class Study:
                 if name in without or line.wait(max(0.0, deadline - time.monotonic())):
                     continue
                 why = "" if line.trouble is None else f" ({line.trouble})"
+                whose = "dealer" if name in self.dealer else "party"
                 raise FederationError(
-                    f"party {name!r} did not come{why}. Nothing was asked; its owner looks at what "
-                    "its process says (privet party serve, or NVFlare's client)"
+                    f"{whose} {name!r} did not come{why}. Nothing was asked; its owner looks at "
+                    f"what its process says (privet {whose} serve, or NVFlare's client)"
                 )
             yield lines
 
@@ -267,13 +282,24 @@ class Study:
         """Return the plan of a new run, whose numbers follow those that the parties know."""
         return {**plan, "first": {name: _last(line) + 1 for name, line in lines.items()}}
 
-    def _links(self, lines: Mapping[str, Line], run: Run) -> list[NetworkLink]:
-        """Return links to the parties, for a run that is new or resumed."""
-        for name, line in lines.items():
+    def _table(
+        self, kind: type[FederatedTable], lines: Mapping[str, Line], run: Run
+    ) -> FederatedTable:
+        """Return a table of the parties, for a run that is new or resumed."""
+        for name in self.parties:
             if name not in run.lost:
-                check_first(name, _last(line), run.asked(name))
+                check_first(name, _last(lines[name]), run.asked(name))
         first = run.plan["first"]
-        return [NetworkLink(line, first[name], run, self.patience) for name, line in lines.items()]
+        links = {
+            name: NetworkLink(line, first[name], run, self.patience) for name, line in lines.items()
+        }
+        return kind(
+            [links[name] for name in self.parties],
+            protocol=self.protocol,
+            honest=self.honest,
+            least=self.least,
+            dealer=next((links[name] for name in self.dealer), None),
+        )
 
     def _new_run(self) -> Path:
         """Return where a run is kept that nobody has named: by the time of day."""
@@ -292,6 +318,7 @@ class Study:
             "honest": self.honest,
             "least": self.least,
             "parties": {name: each.fingerprint for name, each in self.parties.items()},
+            "dealer": {name: each.fingerprint for name, each in self.dealer.items()},
             "learner": type(estimator).__name__,
             "parameters": {
                 name: repr(value)
@@ -328,7 +355,7 @@ class _Watch:
                     here[line.name] = line.connected
                     self._tell(f"{line.name} is {'here' if line.connected else 'gone'}")
                 if line.trouble is not None and line.trouble != troubles.get(line.name):
-                    self._tell(f"{line.name} was sent away: {line.trouble}")
+                    self._tell(f"waiting for {line.name}: {line.trouble}")
                 troubles[line.name] = line.trouble
             if time.monotonic() - told < _SLOW:
                 continue
@@ -340,7 +367,11 @@ class _Watch:
                 names = ", ".join(f"{name} ({seconds:.0f} s)" for name, seconds in slow.items())
                 self._tell(f"waiting for {names}")
             elif missing:
-                self._tell(f"not here: {', '.join(missing)}")
+                whys = (troubles.get(name) for name in missing)
+                said = (
+                    f"{name} ({why or 'not here'})" for name, why in zip(missing, whys, strict=True)
+                )
+                self._tell(f"waiting for {', '.join(said)}")
 
 
 class _Allowed(Exception):
@@ -394,6 +425,14 @@ class _Reader:
             raise FederationError(f"there is no study file {path}, or it is not readable") from None
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise FederationError(f"{path} is no TOML file: {error}") from None
+
+    def certificate(self, *where: str) -> Certificate:
+        """Return somebody's certificate, which must be of the key with the fingerprint."""
+        entry = self.table({"certificate": str, "fingerprint": str}, {}, *where)
+        kind = "dealer" if where[0] == "dealer" else "party"
+        found = Certificate.read(self._path.parent / entry["certificate"], f"{kind} {where[-1]!r}")
+        found.check_pinned(read_fingerprint(entry["fingerprint"]))
+        return found
 
     def table(
         self, needed: Mapping[str, type], more: Mapping[str, Any], *where: str

@@ -45,8 +45,9 @@ _PIECE = 2**21
 KEEP_ALIVE = 60.0
 #: Seconds without an answer to a ping after which a line counts as dead.
 _DEAD = 20.0
-#: Seconds between attempts to dial: the first, and the longest.
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+#: Seconds between attempts to dial: the first, and the longest; also where the party itself takes
+#: no part, which its owner may change at any moment.
+_FIRST_PAUSE, _LONGEST_PAUSE, _DECLINED_PAUSE = 0.5, 60.0, 5.0
 #: Messages of a party that nobody has read yet; then it has to wait.
 _UNREAD = 16
 #: Seconds in which a party must have said who it is.
@@ -226,6 +227,8 @@ class Port:
         Digest of the study's schema; a party with another one is sent away.
     lines : mapping of str to Line, optional
         What there is of every party; new ones if None.
+    dealer : str, optional
+        Who of them is no party but deals, and has no schema.
 
     Notes
     -----
@@ -240,10 +243,13 @@ class Port:
         study: str,
         schema: str,
         lines: Mapping[str, Line] | None = None,
+        *,
+        dealer: str | None = None,
     ) -> None:
         check_network()
         import grpc
 
+        self._dealer = dealer
         self.lines = dict(lines or {name: Line(name) for name in parties})
         self._names = {each.fingerprint: name for name, each in parties.items()}
         self._study, self._schema = study, schema
@@ -370,7 +376,8 @@ class Port:
                 greeting = decode(body)
         if letter == b"R" and type(greeting) is str:
             return f"it takes no part: {greeting}"
-        wrong = wrong_with(greeting, line.name, self._schema)
+        schema = None if line.name == self._dealer else self._schema
+        wrong = wrong_with(greeting, line.name, schema)
         if wrong is None:
             line.greeting = greeting
         return wrong
@@ -386,8 +393,8 @@ class Port:
             return None
 
 
-def wrong_with(greeting: Any, name: str, schema: str) -> str | None:
-    """Return what is wrong with what a party says first; None if nothing is.
+def wrong_with(greeting: Any, name: str, schema: str | None) -> str | None:
+    """Return what is wrong with what a party or dealer says first; None if nothing is.
 
     Parameters
     ----------
@@ -395,8 +402,8 @@ def wrong_with(greeting: Any, name: str, schema: str) -> str | None:
         What it says, decoded.
     name : str
         Its name in the study.
-    schema : str
-        Digest of the study's schema.
+    schema : str or None
+        Digest of the study's schema; None for a dealer, who has no rows.
     """
     kinds = {"version": str, "schema": str, "name": str, "last": int}
     if type(greeting) is not dict or any(
@@ -410,7 +417,7 @@ def wrong_with(greeting: Any, name: str, schema: str) -> str | None:
         )
     if greeting["name"] != name:
         return "it calls itself by another name than the study has for its certificate"
-    if greeting["schema"] != schema:
+    if schema is not None and greeting["schema"] != schema:
         return "its schema is not that of the study: give both sides the same file"
     return None
 
@@ -460,14 +467,15 @@ class Dialler:
         self._stopped = Event()
         self._call: Any = None
         self._told = ""
-        self._welcome = False
+        self._welcome = self._declined = False
 
     def run(self) -> None:
         """Dial, answer, and dial again, until :meth:`stop` is called."""
         pause = _FIRST_PAUSE
         while not self._stopped.is_set():
             talked = self._dial()
-            pause = _FIRST_PAUSE if talked else min(2 * pause, self._pause)
+            longest = min(self._pause, _DECLINED_PAUSE) if self._declined else self._pause
+            pause = _FIRST_PAUSE if talked else min(2 * pause, longest)
             self._stopped.wait(min(pause, self._pause))
 
     def stop(self) -> None:
@@ -505,7 +513,7 @@ class Dialler:
             options.append(("grpc.http_proxy", proxy))
         outbox: SimpleQueue[bytes | None] = SimpleQueue()
         channel = grpc.secure_channel(self._address, credentials, options=options)
-        self._welcome = False
+        self._welcome = self._declined = False
         try:
             self._call = channel.stream_stream(_METHOD)(iter(outbox.get, None))
             if not self._stopped.is_set():
@@ -523,18 +531,17 @@ class Dialler:
     def _talk(self, outbox: SimpleQueue[bytes | None]) -> None:
         """Answer what comes, until the stream ends."""
         study: str | None = None
-        declined = False
         for letter, body in _messages(self._call):
             if letter == b"G" and study is None:
                 study = _study_of(body)
                 try:
                     outbox.put(b"G" + encode(self._answering.greet(study)))
                 except PrivetError as error:
-                    declined = True
+                    self._declined = True
                     outbox.put(bytes(_coded_refusal(str(error))))
                     self._say(f"no part in the study {study!r}: {error}")
             elif letter == b"R":
-                if not declined:
+                if not self._declined:
                     self._say(f"the coordinator refuses: {decode(body)!s}")
                 return
             elif letter == b"W" and study is not None:

@@ -142,6 +142,8 @@ class Ledger:
         self.budget = budget
         self._entries: list[Entry] = []
         self._delta: Amount = _ZERO
+        #: What may be spent besides the budget, in its accountant's amounts.
+        self._besides: Amount = _ZERO
         self._counts: dict[int, NoisyCount] = {}
         self._lock = threading.Lock()
         self._closed = self._recalling = False
@@ -227,9 +229,7 @@ class Ledger:
             return False
         delta = Fraction(budget.threshold_delta)
         totals = self._totals(self._root, [0], [budget.worst], delta)[0]
-        return all(
-            ledger.budget.covers(total) for ledger, total in zip(self._chain, totals, strict=True)
-        )
+        return all(ledger._covers(total) for ledger, total in zip(self._chain, totals, strict=True))
 
     def _totals(
         self, group: _Group, index: list[int], costs: list[Cost], delta: Amount
@@ -330,8 +330,26 @@ class Ledger:
     @property
     def left(self) -> Amount:
         """What is left of the budget, in its accountant's amounts."""
-        limit = self.budget.limit
+        limit = self.budget.limit + self._besides
         return limit if limit == math.inf else max(_ZERO, limit - self.budget.amount(self.total))
+
+    def pay_besides(self, amount: Amount) -> None:
+        """Let an amount be spent besides a pure budget, for a question that is paid again.
+
+        For the books of a coordinator, who asks parties within books of their own: when a party's
+        process ends in the middle of a secret question, all are asked, and charged, again.
+        """
+        if self.budget.accountant != "pure" or len(self._chain) > 1 or not amount >= 0:
+            raise BudgetError("only books of their own, and in epsilon, can pay for a loss")
+        if self.budget.limit != math.inf:
+            with self._lock:
+                self._besides += amount
+
+    def _covers(self, total: Cost) -> bool:
+        """Tell whether a total is within the budget, and what may be spent besides."""
+        if self._besides:
+            total = Cost(total.epsilon - self._besides, total.rho, total.delta)
+        return self.budget.covers(total)
 
     def close(self) -> None:
         """End the books: every further charge is refused, whatever is left of the budget."""
@@ -401,7 +419,7 @@ class Ledger:
                 )
             totals, changes = self._totals(cells._group, index, costs, delta)
             for ledger, total in zip(self._chain, totals, strict=True):
-                if not ledger.budget.covers(total):
+                if not ledger._covers(total):
                     left = readable_left(ledger.left, ledger.budget)
                     raise BudgetExceeded(
                         f"the question {question_words(question)!r} would bring the total above "

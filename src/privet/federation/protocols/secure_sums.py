@@ -15,6 +15,7 @@ from privet.errors import FederationError
 from privet.federation.answers import (
     is_dealt_to,
     is_key,
+    is_left,
     is_place,
     is_sealed,
     is_shown,
@@ -35,7 +36,7 @@ from privet.federation.mpc import (
     openings,
     winners,
 )
-from privet.federation.party import check_honest
+from privet.federation.party import Refused, check_honest
 from privet.federation.protocols.base import AggregationProtocol, SplitChoice
 from privet.federation.wire import MOST_BYTES
 from privet.privacy import (
@@ -45,6 +46,7 @@ from privet.privacy import (
     Question,
     QuestionKind,
     Released,
+    as_float,
     exact,
 )
 from privet.privacy.budget import Amount
@@ -54,10 +56,13 @@ from privet.tables import Split, list_candidates
 
 if TYPE_CHECKING:
     from privet.federation.cells import Amounts, FederatedCells
+    from privet.federation.table import FederatedTable
 
 #: No sum of counts and noise is larger, for any amount that can be shared; nearly all sums whose
 #: masks do not cancel are.
 _LARGEST = 2**40
+#: How many times parties are connected anew in a run: each time costs a question.
+_MOST_ANEW = 16
 
 
 class SecureSums(AggregationProtocol):
@@ -108,8 +113,9 @@ class SecureSums(AggregationProtocol):
         #: Whether somebody else deals, and a link to whoever does.
         self._apart = dealer is not None
         self._dealer = LocalLink(Dealer()) if dealer is None else dealer
-        #: The parties' public keys.
+        #: The public keys of the parties and of the dealer; how many times they were made anew.
         self._public_keys: dict[str, bytes] = {}
+        self._dealer_key, self._anew = b"", 0
 
     @property
     def trust(self) -> str:
@@ -133,13 +139,64 @@ class SecureSums(AggregationProtocol):
 
     def connect(self, connections: Connections) -> None:
         """See :class:`AggregationProtocol`: public keys, and a key that only the parties have."""
+        while True:
+            try:
+                return self._connect(connections)
+            except Refused as refused:
+                self._left(connections, refused)
+
+    def _connect(self, connections: Connections) -> None:
         self._public_keys = dict(connections.ask_all("public_key", check=is_key))
-        dealer = self._ask_dealer(0, "public_key", check=is_key)
-        # Without the signatures, which are for the parties.
-        self._ask_dealer(0, "join", {name: key[:32] for name, key in self._public_keys.items()})
+        self._dealer_key = dealer = self._ask_dealer(0, "public_key", check=is_key)
+        roster = self._public_keys
+        if not self._apart:  # without the signatures, which are for the others
+            roster = {name: key[:32] for name, key in roster.items()}
+        self._ask_dealer(0, "join", roster)
         connections.ask_all("join", self._public_keys, dealer)
         sealed = [given for _, given in connections.ask_all("seal", check=is_sealed) if given]
         connections.ask_all("unseal", sealed[0] if sealed else {})
+        self._times = None
+
+    def _left(
+        self, connections: Connections, refused: Refused
+    ) -> tuple[dict[str, Amount], list[str]]:
+        """Return what every party has left, and whose keys are gone, after one has refused.
+
+        Raises what it was refused with, unless somebody has come back without its keys, which end
+        with a process (docs/proofs/journal.md).
+        """
+        try:
+            answers = connections.ask_all("left", check=is_left)
+            gone = [name for name, (_, key, _) in answers if key is None]
+            if self._apart and self._dealer_key:
+                key = self._ask_dealer(0, "public_key", check=is_key)
+                gone += [self._dealer.name] if key != self._dealer_key else []
+        except Refused:
+            raise refused from None
+        if not gone or self._anew == _MOST_ANEW:
+            raise refused
+        self._anew += 1
+        return {name: left for name, (left, _, _) in answers}, gone
+
+    def _connect_anew(self, table: FederatedTable, amount: Amount, refused: Refused) -> None:
+        """Let a question be paid again, under new keys, if all parties can afford it; or raise.
+
+        A process has ended, and with it the keys: what the others sent cannot be read.
+        """
+        found, gone = self._left(table._connections, refused)
+        needed = table.ledger.left + amount
+        for name, left in found.items():
+            if left < needed:
+                raise FederationError(
+                    f"the process of {', '.join(gone)} ended in the middle of a question under "
+                    "secret keys, which are gone. To pay it again, and to go on, takes epsilon "
+                    f"{as_float(needed):.6g}, and party {name!r} has {as_float(left):.6g} left: "
+                    "the run stops. The ledgers show what was spent; fit again, with an epsilon "
+                    "that leaves a reserve"
+                ) from refused
+        self.connect(table._connections)
+        table.ledger.pay_besides(amount)
+        table._paid_again.append((", ".join(gone), amount))
 
     def close(self) -> None:
         """See :class:`AggregationProtocol`."""
@@ -158,8 +215,8 @@ class SecureSums(AggregationProtocol):
         """See :class:`AggregationProtocol`."""
         if key != self._public_keys[name]:
             raise FederationError(
-                f"party {name!r} has joined another federation since, with new keys: make a "
-                "new FederatedTable. Nothing was spent"
+                f"party {name!r} has joined another federation since, or was started again, with "
+                "new keys: make a new FederatedTable. Nothing was spent"
             )
         check_honest(name, self.honest, members, doubted)
 
@@ -213,7 +270,11 @@ class SecureSums(AggregationProtocol):
             cells._charge(shares, question)
             members = table.parties
             given = (amount, self.honest, members, draw_bytes(16))
-            masked = cells._ask(share, *given, check=words_of(math.prod(shape)))
+            try:
+                masked = cells._ask(share, *given, check=words_of(math.prod(shape)))
+            except Refused as refused:
+                self._connect_anew(table, max(each.cost.epsilon for each in shares), refused)
+                continue
             if len(masked) == len(members):
                 break
             # The masks of a lost member do not cancel: what came is noise, and those who are left
@@ -276,10 +337,14 @@ class SecureSums(AggregationProtocol):
             cells._charge([mechanism], question)
             members = table.parties
             asked = (*given, mechanism.honest, members, draw_bytes(16))
-            choices = dict(cells._ask(share, *asked, check=is_place))
             chosen = None
-            if len(choices) == len(members):
-                chosen = self._run_choice(table._connections, choices, shape)
+            try:
+                choices = dict(cells._ask(share, *asked, check=is_place))
+                if len(choices) == len(members):
+                    chosen = self._run_choice(table._connections, choices, shape)
+            except Refused as refused:
+                self._connect_anew(table, mechanism.cost.epsilon, refused)
+                continue
             table._connections.forget(choices)
             if chosen is not None:
                 return chosen
