@@ -212,7 +212,7 @@ class TestSuspectDealers:
             links = [SiteLink(each.open()) for each in some]
             assert links[0].site._of(STUDY)._wake().misdealt == (given_up + 1, False)
             FederatedTable(links, protocol="secure-sum")
-        assert spent(some)[0] == 3 * Fraction(0.1)
+        assert spent(some)[0] == Fraction(3, 10)
 
     def test_a_dealer_that_cheated_is_remembered(self, tmp_path, monkeypatch):
         some, links = self.begin(tmp_path)
