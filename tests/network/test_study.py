@@ -72,6 +72,18 @@ def test_a_study_learns_and_its_books_are_true(tmp_path, protocol):
     assert {"north is here", "south is here"} <= set(said)
 
 
+def test_a_study_sets_records_aside(tmp_path):
+    place, some, run = Place(tmp_path), parties(), tmp_path / "run"
+    tested = learner().set_params(test_share=0.2)
+    with place.dialling(*some):
+        assert place.study.check(tested).epsilon == 1
+        found = place.study.fit(tested, run=run).evaluation_.to_dict()
+        assert spent(some) == [1, 1]
+        # By the key of the run: nobody is asked anything again.
+        assert place.study.fit(tested, resume=run).evaluation_.to_dict() == found
+        assert spent(some) == [1, 1]
+
+
 def test_a_run_is_readable_by_its_owner_alone(tmp_path):
     place = Place(tmp_path)
     with place.dialling(*parties()):
@@ -332,9 +344,8 @@ def command(place, *given, **options):
 
 
 def fit_command(place, *more):
-    return command(
-        place, "fit", "--parties", "study.toml", "--learner", "topdown", "--force", *more
-    )
+    study = ("--parties", "study.toml", "--learner", "topdown", "--test-share", "0.2")
+    return command(place, "fit", *study, "--force", *more)
 
 
 @pytest.mark.network
@@ -358,7 +369,9 @@ def test_a_coordinator_that_is_killed_goes_on(tmp_path, protocol):
         check = fit_command(place, "--check")
         said, _ = check.communicate(timeout=60)
         assert "has epsilon 3 left" in said  # of 4: nothing was paid twice
-    assert load(tmp_path / "model.json").privacy.private
+    model = load(tmp_path / "model.json")
+    assert model.privacy.private
+    assert model.evaluation.share == 0.2
 
 
 def _grown(run, size):

@@ -97,7 +97,7 @@ class NoisyCounts(AggregationProtocol):
         cells._charge([noise], Question(kind))
         check = counts_of((len(cells), numbers))
         answers = cells._ask(self.asks_of_scores[question], *given, amount, check=check)
-        found = np.sum([answer for _, answer in answers], axis=0, dtype=np.float64)
+        found = np.asarray(np.sum([answer for _, answer in answers], axis=0, dtype=np.float64))
         # Every answer has a noise of its own, and counts of persons were rounded.
         each = noise.variance / parts**2 + (_ROUNDING if parts > 1 else 0.0)
         return Tally(found, len(answers) * each, laplace=True)
