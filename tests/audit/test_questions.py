@@ -197,6 +197,8 @@ def cut_slopes(monkeypatch, largest=1, longest=1):
         ),
         ("share_counts, 2 of 2 honest", lambda m: leave_out_a_share(m, LaplaceShare)),
         ("share_class_counts, 4 classes", lambda m: leave_out_a_share(m, LaplaceShare)),
+        ("share_confusion, 2 classes", lambda m: leave_out_a_share(m, LaplaceShare)),
+        ("share_score_counts, 2 bins", lambda m: leave_out_a_share(m, LaplaceShare)),
         ("share_labels, 2 of 2 honest", lambda m: leave_out_a_share(m, NoisyMaxShare)),
         (
             "share_splits, max, 2 classes",

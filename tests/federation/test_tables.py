@@ -982,12 +982,14 @@ def test_what_does_not_sum_is_refused_before_anything_is_spent():
 
 def test_a_federation_says_what_it_can():
     able = {"noisy_counts", "noisy_class_counts", "choose_labels", "choose_best", "choose_splits"}
-    free = {"root", "parts", "take", "split", "partition"}
+    scored = {"noisy_confusion", "noisy_score_counts"}
+    free = {"root", "parts", "take", "split", "partition", "portions", "start_scores"}
     for protocol in PROTOCOLS.values():
         assert set(protocol.asks) == able
-        assert set(protocol.asks.values()) <= CHARGED
+        assert set(protocol.asks_of_scores) == scored
+        assert {*protocol.asks.values(), *protocol.asks_of_scores.values()} <= CHARGED
     table = FederatedTable([party_of(0), party_of(1)])
-    assert {question for question in QUESTIONS if table.can(question)} == able | free
+    assert {question for question in QUESTIONS if table.can(question)} == able | scored | free
     with pytest.raises(FederationError, match="draw_trees"):
         table.session(Budget(1.0), ["draw_trees"])
     view = make_view(SCHEMA, 4)

@@ -112,7 +112,7 @@ def test_killed_in_a_secret_choice(after, tmp_path):
     """The choice is paid again under new keys, from the reserve, and the run goes on."""
     town = Town(tmp_path, protocol="secure-sum", epsilon=2.0)
     with served(town, "in a secret choice", after) as sites:
-        town.study.fit(learner())
+        model = town.study.fit(learner())
     assert sites[0].codes[0] == -9
     books = check_books(town)
     besides = {choice_cost(house) for house in town.houses}

@@ -118,6 +118,10 @@ def test_check_says_what_a_study_would_cost(party, house):
     assert "epsilon 3 left" in out
     assert "noisy-counts, local-rnm, secure-sum" in out
     assert "would be answered" in out
+    house.write(questions=["noisy_counts", "noisy_class_counts"])
+    _, out, _ = party("check")
+    said = " ".join(out.split())
+    assert "all allowed: noisy-counts; with those of a test score: none." in said
     assert house.store.spent == 0
     assert not house.journal.exists()
 

@@ -72,6 +72,18 @@ def test_a_study_learns_and_its_books_are_true(tmp_path, protocol):
     assert {"north is here", "south is here"} <= set(said)
 
 
+def test_a_study_sets_records_aside(tmp_path):
+    place, some, run = Place(tmp_path), parties(), tmp_path / "run"
+    tested = learner().set_params(test_share=0.2)
+    with place.dialling(*some):
+        assert place.study.check(tested).epsilon == 1
+        found = place.study.fit(tested, run=run).evaluation_.to_dict()
+        assert spent(some) == [1, 1]
+        # By the key of the run: nobody is asked anything again.
+        assert place.study.fit(tested, resume=run).evaluation_.to_dict() == found
+        assert spent(some) == [1, 1]
+
+
 def test_a_run_is_readable_by_its_owner_alone(tmp_path):
     place = Place(tmp_path)
     with place.dialling(*parties()):
@@ -371,11 +383,12 @@ def test_a_slow_link_through_a_proxy(tmp_path):
     with Relay(delay=0.02) as proxy:
         proxy_is = {"https_proxy": f"http://127.0.0.1:{proxy.number}", "no_proxy": ""}
         with place.sites(environment=proxy_is):
-            process = fit_command(place)
+            process = fit_command(place, "--test-share", "0.2")
             said, _ = process.communicate(timeout=900)
             assert process.returncode == 0, said
         assert len(proxy.asked) >= 2
         assert {method for method, _ in proxy.asked} == {"CONNECT"}
+    assert load(tmp_path / "model.json").evaluation.share == 0.2
 
 
 @pytest.mark.network

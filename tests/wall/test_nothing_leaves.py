@@ -283,8 +283,9 @@ def test_a_federation_gets_nothing_exact(protocol, tainted, tmp_path):
         for k in range(2)
     ]
     table = FederatedTable(parties, protocol=protocol)
-    model = TopDownClassifier(20.0, max_depth=1, n_thresholds=3).fit(table)
+    model = TopDownClassifier(20.0, max_depth=1, n_thresholds=3, test_share=0.5).fit(table)
     assert tainted["class_counts"]
+    assert tainted["outcome_counts"]
     check(model, [], tmp_path)
     for party in parties:
         party.close()

@@ -508,6 +508,9 @@ def _shared(epsilon: float) -> Iterator[Case]:
         yield case("share_class_counts", options, counts, ONE, by="a", honest=honest)
         yield case("share_labels", options, labels, ONE, honest=honest)
     yield case("share_class_counts", "4 classes", counts, FOUR_CLASSES)
+    yield case("share_confusion", "2 classes", "noisy_confusion", ONE, scores=(0.5,))
+    bins: dict[str, Any] = {"scores": (0.5,), "ends": (0.5,)}
+    yield case("share_score_counts", "2 bins", "noisy_score_counts", ONE, **bins)
     yield case("share_labels", "4 classes", labels, FOUR_CLASSES)
     given: dict[str, Any] = {"candidates": Multiway(), "how": "flip"}
     for criterion, schema in ((Max(), TWO), (Gini(), FOUR_CLASSES_MIXED)):

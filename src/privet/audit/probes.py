@@ -31,7 +31,7 @@ from privet.federation import FederatedTable, Party
 from privet.model import PrivacyCard
 from privet.privacy import Budget, draw_polya, draw_shares
 from privet.schema import Numeric, Schema
-from privet.tables import PrivateTable
+from privet.tables import PrivateTable, Tally
 
 #: The most steps by which option k's noise must exceed option j's for k to be ahead of j.
 _MOST_STEPS = 2**13
@@ -159,7 +159,8 @@ class SharedProbe(Probe):
         source = self.random_state
         self.answer_: Any
         if shares[0].two_sided:
-            self.answer_ = source.add_shares(np.asarray(opened), 1 / rate, weight)
+            counts = opened.values.astype(np.int64) if isinstance(opened, Tally) else opened
+            self.answer_ = source.add_shares(np.asarray(counts), 1 / rate, weight)
         else:
             ahead = _Ahead(lambda told: parties.run(self._ask, told)[0], size, len(opened))
             self.answer_ = [

@@ -20,8 +20,8 @@ def open_study(parties: Path, unused: dict[str, Any]) -> Study:
     for option, value in unused.items():
         if value:
             raise FederationError(
-                f"{option} is not for --parties: rows, ledgers and what is set aside are the "
-                "parties' own, and the schema is the study's"
+                f"{option} is not for --parties: rows and ledgers are the parties' own, and the "
+                "schema is the study's"
             )
     return Study.from_toml(parties)
 

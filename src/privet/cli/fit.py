@@ -184,8 +184,8 @@ def fit(
     study = None
     if parties is not None:
         rows = {"a table": data, "--schema": schema, "--ledger": ledger, "--blocks": blocks}
-        more = {"--engine": engine, "--insecure": insecure, "--test-share": test_share}
-        study = open_study(parties, {**rows, **more, "--separator": separator})
+        more = {"--engine": engine, "--insecure": insecure, "--separator": separator}
+        study = open_study(parties, {**rows, **more})
         public = study.schema
     elif data is None or schema is None:
         raise typer.BadParameter(

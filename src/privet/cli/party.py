@@ -66,7 +66,11 @@ def check(
             f"{each.spent:.6g}; the ledger has {each.left} left besides what is reserved."
         )
         whole = ", ".join(each.protocols) or "none in full"
-        say(f"Study {each.name}: protocols whose questions are all allowed: {whole}.")
+        scored = ", ".join(each.scored) or "none"
+        say(
+            f"Study {each.name}: protocols whose questions are all allowed: {whole}; with those of "
+            f"a test score: {scored}."
+        )
         for problem in each.problems:
             say(f"Study {each.name}: would be refused: {problem}", style="yellow")
         if not each.problems:

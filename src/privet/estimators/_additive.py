@@ -21,7 +21,7 @@ class _Additive(PrivateEstimator):
     """What both share."""
 
     _least_epsilon: ClassVar[float] = 1e-6  # with less, no curve of a million rows is right
-    asks: ClassVar[frozenset[str]] = frozenset({"start_scores"})
+    asks: ClassVar[frozenset[str]] = frozenset({"noisy_gradients", "start_scores"})
 
     delta: float | None
 

@@ -43,7 +43,7 @@ from privet.estimators._texts import filled
 from privet.estimators._weights import note_of, refuse_weights, weighed, weights_of
 from privet.estimators.parameters import TEST_SHARE, Parameter
 from privet.evaluation import Evaluation
-from privet.evaluation.asking import check_group, score
+from privet.evaluation.asking import asks_of, check_group, least_part, score
 from privet.federation import FederatedTable, LocalLink, Party, ProcessLink
 from privet.model import Model, PrivacyCard, class_array
 from privet.outputs import OutputFile
@@ -211,14 +211,13 @@ class PrivateEstimator(BaseEstimator):
         weights = weights_of(options.pop("class_weight", None), schema)
         share = self._check_test(schema)
         asks = self._asks(**options)
+        if share is not None:
+            asks = (*asks, "portions", *asks_of(schema))
         if not isinstance(source, _Rows):
             self._check_table(source, **options)
             self._check_answers(source, asks)
-            if share is not None and not source.can("portions"):
-                raise FederationError(
-                    "parties cannot set records aside for a test score: leave test_share=None, and "
-                    "let a party evaluate the model on records of its own (privet.evaluate)"
-                )
+            if share is not None:
+                self._check_score(source)
         payer = source.payer if isinstance(source, _Rows) else source.ledger.budget
         budget = self._budget(schema, payer)
         warn_of(budget)
@@ -253,7 +252,7 @@ class PrivateEstimator(BaseEstimator):
         if weights is not None:
             notes = (*notes, note_of(weights, schema))
         if evaluation is not None:
-            notes = (*notes, _note_of(evaluation, "record" if schema.unit is None else "person"))
+            notes = (*notes, _note_of(evaluation, schema, table.protocol))
         self.privacy_ = PrivacyCard.of(
             table.ledger,
             tuple(dict.fromkeys((*table.leaks, *learning.leaks))),
@@ -293,6 +292,14 @@ class PrivateEstimator(BaseEstimator):
             raise BudgetError("test_by is for a test score: give test_share, too")
         check_group(schema, self.test_by)
         return share
+
+    def _check_score(self, table: Table) -> None:
+        """Raise if a question of the test score would have less than a table takes."""
+        if least_part(table.schema, exact(self.epsilon)) < table.least_amount:
+            raise BudgetError(
+                "the budget is too small to share the noise of a test score among parties: give a "
+                "larger epsilon, or no test_share"
+            )
 
     def _set_aside(self, table: Table, share: float) -> tuple[Table, Table]:
         """Return the records to learn from, and those to test on."""
@@ -656,12 +663,19 @@ def warn_of_scores() -> None:
     )
 
 
-def _note_of(evaluation: Evaluation, whom: str) -> str:
-    return (
+def _note_of(evaluation: Evaluation, schema: Schema, protocol: str | None) -> str:
+    whom = "record" if schema.unit is None else "person"
+    at = "" if protocol is None else " at every party, by one key,"
+    note = (
         f"the test score is of other {whom}s than the model: a hash of each {whom} set about "
-        f"{evaluation.share:g} of them aside before anything was asked, so that no {whom} paid for "
-        f"both; {evaluation.rule}"
+        f"{evaluation.share:g} of them aside{at} before anything was asked, so that no {whom} paid "
+        f"for both; {evaluation.rule}"
     )
+    if protocol is not None and schema.unit is None:
+        note += "; a person with several records may be on both sides"
+    elif protocol is not None:
+        note += "; a person whom two parties call by different identifiers may be on both sides"
+    return note
 
 
 class SingleTree:

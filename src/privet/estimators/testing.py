@@ -310,8 +310,8 @@ def _open(
     """Return rows of a schema, or a table that somebody else opened."""
     if isinstance(X, FederatedTable) or _is_party(X):
         raise FederationError(
-            "parties cannot be asked for a test score together; let a party evaluate the model on "
-            "records of its own"
+            "parties score what they learn together (test_share), and no other model; let a party "
+            "evaluate it on records of its own"
         )
     if isinstance(X, PrivateTable):
         if y is not None or ledger is not None or random_state is not None:

@@ -33,9 +33,6 @@ FINE = 256
 _ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
 #: Invented records by which the scores of an ensemble are divided into bins.
 _INVENTED = 4_096
-#: What a table must be able to answer.
-OF_CLASSES = ("start_scores", "noisy_confusion", "noisy_score_counts")
-OF_NUMBERS = ("start_scores", "noisy_errors")
 #: How the amount is shared: a public rule.
 RULES = {
     "two": "half of the budget for the confusion matrix, half for counts of scores by class",
@@ -44,6 +41,19 @@ RULES = {
     "more": "all of the budget for the confusion matrix",
     "number": "all of the budget for the sums of errors",
 }
+
+
+def asks_of(schema: Schema) -> tuple[str, ...]:
+    """Return what a table must be able to answer for a test score."""
+    if schema.classes is None:
+        return "start_scores", "noisy_errors"
+    of_two = ("noisy_score_counts",) if len(schema.classes) == 2 else ()
+    return "start_scores", "noisy_confusion", *of_two
+
+
+def least_part(schema: Schema, amount: Amount) -> Amount:
+    """Return the least that a question of a test score may have of its amount."""
+    return _part(amount, 10 if schema.classes is not None and len(schema.classes) == 2 else 1)
 
 
 def score(

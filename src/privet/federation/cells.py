@@ -15,10 +15,27 @@ from privet.criteria import Criterion
 from privet.errors import BudgetError, BudgetExceeded, FederationError
 from privet.federation.answers import anew
 from privet.federation.protocols import AggregationProtocol, SplitChoice
-from privet.privacy import DiscreteLaplace, LedgerCells, Place, Question, Released, exact
+from privet.privacy import (
+    DiscreteLaplace,
+    LedgerCells,
+    Place,
+    Question,
+    QuestionKind,
+    Released,
+    exact,
+)
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables import Candidates, Cells, Multiway, Split, View, list_candidates
+from privet.tables import (
+    Candidates,
+    Cells,
+    Multiway,
+    Scores,
+    Split,
+    Tally,
+    View,
+    list_candidates,
+)
 
 if TYPE_CHECKING:
     from privet.federation.table import FederatedTable
@@ -158,6 +175,44 @@ class FederatedCells(Cells):
         choice = SplitChoice(candidates, criterion, exact(amount), allowed, how, alike=False)
         return self._protocol.choose_splits(self, choice)
 
+    def noisy_confusion(self, scores: Scores, amount: Amount) -> Tally:
+        """Return how many records of each class are predicted to be of each class, with noise.
+
+        Privacy
+        -------
+        Per party and record: the amount, as for class counts (docs/proofs/evaluation.md, "Several
+        parties"). The variance is that of the sum's noise.
+        """
+        classes = len(self.schema.classes or ())
+        kind, shape = QuestionKind.CONFUSION, (classes, classes)
+        return self._outcomes("noisy_confusion", kind, scores, (), amount, shape)
+
+    def noisy_score_counts(self, scores: Scores, ends: Sequence[float], amount: Amount) -> Tally:
+        """Return how many records of each of two classes have scores between ends, with noise.
+
+        Privacy
+        -------
+        As for :meth:`noisy_confusion`.
+        """
+        kind, shape = QuestionKind.SCORE_COUNTS, (2, len(ends) + 1)
+        given = (tuple(map(float, ends)),)
+        return self._outcomes("noisy_score_counts", kind, scores, given, amount, shape)
+
+    def _outcomes(
+        self,
+        question: str,
+        kind: QuestionKind,
+        scores: Scores,
+        given: tuple[Any, ...],
+        amount: Amount,
+        shape: tuple[int, int],
+    ) -> Tally:
+        if not isinstance(scores, FederatedScores) or scores.home is not self._table:
+            raise ValueError("these scores belong to another table")
+        about, numbers = (scores.told, *given), math.prod(shape)
+        found = self._protocol.count_outcomes(self, question, kind, about, amount, numbers)
+        return replace(found, values=found.values.reshape(len(self), *shape))
+
     # Books and links, for the protocols
 
     @property
@@ -199,3 +254,28 @@ class FederatedCells(Cells):
         raise FederationError(
             f"a federation cannot answer {question!r}: it does not sum over parties"
         )
+
+
+class FederatedScores(Scores):
+    """What a released model says of every record of the parties: sums of public values.
+
+    Parties are told all of it with every question about it, and make scores of their own records.
+    """
+
+    def __init__(self, table: FederatedTable, start: Sequence[float]) -> None:
+        self.home = table
+        self._start = tuple(map(float, start))
+        self._added: list[tuple[FederatedCells, tuple[float, ...]]] = []
+
+    def add(self, cells: Cells, values: NDArray[np.float64]) -> None:
+        """Add public values to the scores of the records of cells. Free."""
+        if not isinstance(cells, FederatedCells) or cells._table is not self.home:
+            raise ValueError("these scores belong to another table")
+        if values.shape != (len(cells), len(self._start)) or not np.isfinite(values).all():
+            raise ValueError("give finite values, one row per cell and one column per score")
+        self._added.append((cells, tuple(values.ravel().tolist())))
+
+    @property
+    def told(self) -> tuple[Any, ...]:
+        """What parties are told: the start, and values by the numbers of cells."""
+        return self._start, tuple((cells._number, values) for cells, values in self._added)

@@ -38,17 +38,33 @@ from privet.federation.wire import (
 )
 from privet.privacy import Budget, Ledger, LedgerStore, Recalled, Reservation
 from privet.schema import Schema
-from privet.tables import NO_NOISE, Binary, PrivateCells, PrivateTable, View, list_candidates
+from privet.tables import (
+    NO_NOISE,
+    Binary,
+    PrivateCells,
+    PrivateTable,
+    Scores,
+    Table,
+    Tally,
+    View,
+    list_candidates,
+)
 
 #: Questions that cost nothing: they say which cells are meant, or what is public.
 FREE = frozenset(
-    {"root", "parts", "take", "split", "forget", "public_key", "join", "seal", "unseal", "describe",
-     "series", "left", "step"}
+    {"portions", "root", "parts", "take", "split", "forget", "public_key", "join", "seal", "unseal",
+     "describe", "series", "left", "step"}
 )  # fmt: skip
 #: Free questions that travel with another one, since nobody waits for an answer.
-SILENT = frozenset({"root", "parts", "take", "split", "forget"})
+SILENT = frozenset({"portions", "root", "parts", "take", "split", "forget"})
+#: Questions about how well scores, which they come with, fit the records of cells.
+OUTCOMES = frozenset(
+    {"noisy_confusion", "noisy_score_counts", "share_confusion", "share_score_counts"}
+)
 #: Questions that are charged.
-CHARGED = frozenset({"noisy_counts", "noisy_class_counts", "choose_best", "choose_splits", *SHARES})
+CHARGED = frozenset(
+    {"noisy_counts", "noisy_class_counts", "choose_best", "choose_splits", *OUTCOMES, *SHARES}
+)
 
 #: Charged questions whose answer is a choice under way, not a result.
 CHOICES = frozenset({"share_labels", "share_splits"})
@@ -67,6 +83,8 @@ _NUMBERS = frozenset({int, float})
 
 #: Cells, and a fingerprint of how they were made: the same at all parties.
 _Kept = tuple[PrivateCells, bytes]
+#: Disjoint tables by their names, and a fingerprint of how they were made.
+_Portions = tuple[Mapping[str, Table], bytes]
 
 
 class Refused(FederationError):
@@ -165,6 +183,7 @@ class Party:
         self._pinned, self._doubted = False, 0
         self._closed = False
         self._cells: dict[int, _Kept] = {}
+        self._portions: dict[int, _Portions] = {}
         self._choices: dict[int, SecretChoice] = {}
         #: How many choices were given up before a deal was proved, and whether one was wrong.
         self._given_up, self._cheated = 0, False
@@ -347,7 +366,7 @@ class Party:
                 self._forget(target)
             else:
                 self._check_number(number)
-                self._keep(self._make_cells(target, question, given), number)
+                self._make(target, question, given, number)
 
     def _check_number(self, number: int) -> None:
         """Refuse a number for new cells that was used before, or is none of the asker's."""
@@ -417,12 +436,14 @@ class Party:
         if question in SILENT:
             if options:
                 raise Refused(f"party {self.name!r} does not know what {question!r} came with")
-            made, number = self._make_cells(target, question, given), self._number()
-            self._keep(made, number)
-            return number
+            return self._make(target, question, given, self._number())
         if "of" in options:
             return self._count_several(question, given, **options)
         cells, how = self._find(target, question)
+        scores: tuple[Scores, ...] = ()
+        if question in OUTCOMES:
+            made, marked = self._make_scores(cells, question, given[:1])
+            scores, given, how = (made,), given[1:], fingerprint(how, marked)
         if question in SHARES:
             self._check_room()
             self._check_dealer(question)
@@ -432,23 +453,87 @@ class Party:
             # And of all names and keys: a party that knows others by them has other masks, too.
             about = (how, question, asked, honest, sorted(members), nonce)
             name = fingerprint(self.keys.known, *about)
-            found = SHARES[question](cells, *asked, honest, self.keys, members, name)
+            found = SHARES[question](cells, *scores, *asked, honest, self.keys, members, name)
             if isinstance(found, SecretChoice):
                 return self._join_choice(found, len(members))
             return found
-        return getattr(cells, question)(*given, **options)
+        found = getattr(cells, question)(*scores, *given, **options)
+        if isinstance(found, Tally):  # whole numbers: of records, or of persons
+            return found.values.astype(np.int64).reshape(len(cells), -1)
+        return found
+
+    def _make(self, target: int, question: str, given: tuple[Any, ...], number: int) -> int:
+        """Make new cells, or portions of the table, and keep them under a number."""
+        if question == "portions":
+            portions = self._divide(target, given)
+            self._check_room()
+            self._portions[number] = portions
+        else:
+            self._keep(self._make_cells(target, question, given), number)
+        return number
+
+    def _divide(self, target: int, given: tuple[Any, ...]) -> _Portions:
+        """Return portions of the table: one division in this party's own books.
+
+        No record is in two of them, whatever key the asker chose, so that the dearest portion is
+        what they cost. To ask for portions again is another division, and adds up.
+        """
+        shares, key = given if len(given) == 2 else (None, None)
+        if (
+            target != 0
+            or type(shares) is not dict
+            or set(map(type, shares.values())) != {Fraction}
+            or type(key) is not int
+        ):
+            raise Refused(f"party {self.name!r}: portions are shares of the table, by a key")
+        try:
+            return self.table.portions(shares, key), fingerprint("portions", shares, key)
+        except ValueError as error:
+            raise Refused(f"party {self.name!r} refuses: {error}") from error
+
+    def _table_of(
+        self, target: int, question: str, given: tuple[Any, ...]
+    ) -> tuple[Table, tuple[Any, ...], tuple[Any, ...]]:
+        """Return the table or the portion that is meant, how it was made, and the other facts."""
+        if target == 0:
+            return self.table, (), given
+        tables, how = self._portions.get(target, ({}, b""))
+        name = given[0] if given and type(given[0]) is str else ""
+        if name not in tables:
+            raise Refused(f"party {self.name!r}: {question!r} is about the table, or a portion")
+        return tables[name], (how, name), given[1:]
+
+    def _make_scores(
+        self, cells: PrivateCells, question: str, given: tuple[Any, ...]
+    ) -> tuple[Scores, bytes]:
+        """Return scores of the records of the cells' table, and a fingerprint of them.
+
+        They come as a start and as values of cells, one after the other. All of it is public.
+        """
+        try:
+            ((start, added),) = given
+            scores, marked = cells._table.start_scores(start), [fingerprint(start)]
+            for number, values in added:
+                some, how = self._find(number, question)
+                known = np.array(values, dtype=np.float64).reshape(len(some), len(start))
+                scores.add(some, known)
+                marked.append(fingerprint(how, known))
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise Refused(
+                f"party {self.name!r} does not know what {question!r} came with"
+            ) from error
+        return scores, fingerprint(marked)
 
     def _make_cells(self, target: int, question: str, given: tuple[Any, ...]) -> _Kept:
-        """Return new cells of the table, or of other cells."""
-        if target == 0 and question in ("root", "parts"):
+        """Return new cells of the table, of a portion, or of other cells."""
+        if question in ("root", "parts"):
+            table, lead, given = self._table_of(target, question, given)
             *first, view = given
             view = self._view(view)
-            made: PrivateCells = getattr(self.table, question)(*first, view)
+            made: PrivateCells = getattr(table, question)(*first, view)
             unnamed = replace(view.schema, table=None)
-            return made, fingerprint(question, first, unnamed, view.cuts)
+            return made, fingerprint(*lead, question, first, unnamed, view.cuts)
         cells, how = self._find(target, question)
-        if question in ("root", "parts"):
-            raise Refused(f"party {self.name!r}: {question!r} is about the table")
         return getattr(cells, question)(*given), fingerprint(how, question, given)
 
     def _count_several(
@@ -475,6 +560,7 @@ class Party:
 
     def _forget(self, target: int) -> None:
         self._cells.pop(target, None)
+        self._portions.pop(target, None)
         self._drop_choice(target)
 
     def _drop_choice(self, number: int) -> None:
@@ -531,7 +617,7 @@ class Party:
         return number
 
     def _check_room(self) -> None:
-        if len(self._cells) + len(self._choices) >= MOST_KEPT:
+        if len(self._cells) + len(self._portions) + len(self._choices) >= MOST_KEPT:
             raise Refused(f"party {self.name!r} refuses: it keeps too many cells; forget some")
 
     def _number(self) -> int:

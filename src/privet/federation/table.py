@@ -12,14 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
+from weakref import finalize
 
 import numpy as np
 
 from privet.criteria import Criterion
 from privet.errors import BudgetError, FederationError
 from privet.federation.answers import is_described, is_left
-from privet.federation.cells import FederatedCells
+from privet.federation.cells import FederatedCells, FederatedScores
 from privet.federation.dealer import Dealer
 from privet.federation.links import Connections, Link, dealer_link, links_to
 from privet.federation.party import Party
@@ -116,6 +117,9 @@ class FederatedTable(Table):
         self._missed: set[str] = set()
         #: What was paid again since a party came back without its keys: who, and for how much.
         self._paid_again: list[tuple[str, Amount]] = []
+        #: The portion that this is, of the parties' tables, and what stands for all portions.
+        self._portion: str | None = None
+        self._division: _Division | None = None
 
     @property
     def _cells_class(self) -> type[FederatedCells]:
@@ -198,7 +202,7 @@ class FederatedTable(Table):
         for question in questions:
             if not self.can(question):
                 self._refuse(question)
-        asks = self._protocol.asks
+        asks = {**self._protocol.asks, **self._protocol.asks_of_scores}
         needed = dict.fromkeys(asks[question] for question in questions if question in asks)
         for name in self.parties:
             for question in needed:
@@ -242,20 +246,59 @@ class FederatedTable(Table):
     def root(self, view: View | None = None) -> FederatedCells:
         """Return the whole table as one cell. Free."""
         view = View.of_bins(self.schema) if view is None else view
-        number = self._connections.name("root", view)
-        return FederatedCells(self, self.ledger.root, Place(), view, number)
+        number = self._name("root", view)
+        place = Place(portion=self._portion)
+        return FederatedCells(self, self.ledger.root, place, view, number)
 
     def parts(self, count: int, key: int, view: View | None = None) -> FederatedCells:
         """Return the table as disjoint parts by a hash of each record. Free."""
         view = View.of_bins(self.schema) if view is None else view
-        number = self._connections.name("parts", count, key, view)
+        number = self._name("parts", count, key, view)
         ledger_cells = self.ledger.root.divide(np.zeros(count, dtype=np.intp))
-        return FederatedCells(self, ledger_cells, Place(parts=count), view, number)
+        place = Place(parts=count, portion=self._portion)
+        return FederatedCells(self, ledger_cells, place, view, number)
+
+    def _name(self, question: str, *given: Any) -> int:
+        """Return the number of new cells of the table, or of the portion that this is."""
+        if self._division is None:
+            return self._connections.name(question, *given)
+        about = self._division.number
+        return self._connections.name(question, self._portion, *given, target=about)
+
+    def portions(self, shares: Mapping[str, Fraction], key: int) -> dict[str, Table]:
+        """Return disjoint tables, to learn from and to test on; a hash decides on records. Free.
+
+        Every party divides its own table, by the same key, and its own books see to it that no
+        record pays for both (docs/proofs/evaluation.md). A person with records at several parties
+        is on the same side everywhere, if all parties call the person by the same identifier.
+        """
+        if self._division is not None:
+            raise FederationError("parties divide a table once, before anything is asked")
+        division = _Division(self._connections.name("portions", dict(shares), key))
+        finalize(division, self._connections.forget, division.number)
+        found: dict[str, Table] = {}
+        for name, books in zip(shares, self.ledger.portions(len(shares)), strict=True):
+            again = object.__new__(FederatedTable)
+            again.__dict__.update(self.__dict__, ledger=books, _portion=name, _division=division)
+            found[name] = again
+        return found
+
+    def start_scores(self, start: Sequence[float]) -> FederatedScores:
+        """Give every record the same public score, or one per class, to be added to. Free."""
+        return FederatedScores(self, start)
 
     def _refuse(self, question: str) -> NoReturn:
         raise FederationError(
             f"a federation cannot answer {question!r}: it does not sum over parties"
         )
+
+
+class _Division:
+    """Stands for the portions of the parties' tables, as long as somebody has one of them."""
+
+    def __init__(self, number: int) -> None:
+        #: What the parties call them.
+        self.number = number
 
 
 def _count(value: int, name: str, most: int) -> int:

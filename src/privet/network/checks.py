@@ -32,7 +32,9 @@ class StudyCheck:
     left : str
         What the ledger file has left for other things.
     protocols : tuple of str
-        The protocols all of whose questions are allowed.
+        The protocols all of whose questions are allowed, those of a test score perhaps not.
+    scored : tuple of str
+        Those of them whose questions of a test score are allowed, too.
     problems : tuple of str
         Why it would not be answered; none if it would.
     """
@@ -42,6 +44,7 @@ class StudyCheck:
     spent: float
     left: str
     protocols: tuple[str, ...]
+    scored: tuple[str, ...]
     problems: tuple[str, ...]
 
 
@@ -90,12 +93,15 @@ def check_study(
     possible = tuple(
         each for each, kind in PROTOCOLS.items() if set(kind.asks.values()) <= study.questions
     )
+    scored = tuple(
+        each for each in possible if set(PROTOCOLS[each].asks_of_scores.values()) <= study.questions
+    )
     problems += _asked(study, spent, epsilon, protocol, possible)
     if not study.questions:
         problems.append("no question is allowed")
     books = store.books
     left = readable(books.left, books.budget)
-    return StudyCheck(name, study.epsilon, as_float(spent), left, possible, tuple(problems))
+    return StudyCheck(name, study.epsilon, as_float(spent), left, possible, scored, tuple(problems))
 
 
 def _check_ledger(store: LedgerStore, schema: Schema, study: StudyPolicy) -> None:

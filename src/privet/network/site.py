@@ -25,7 +25,8 @@ from typing import Any, NoReturn
 from privet import __version__
 from privet.errors import BudgetExceeded, DataError, LedgerFileError, PrivetError, SchemaError
 from privet.federation import Lost, Party, Refused
-from privet.federation.party import CHARGED, CHOICES
+from privet.federation.mpc import SHARES
+from privet.federation.party import CHARGED, CHOICES, SILENT
 from privet.federation.wire import MAGIC, Reply, Request, WireError, decode_as, encode
 from privet.network.interface import digest_of
 from privet.network.journal import Disk, Journal, JournalError, Record
@@ -38,9 +39,9 @@ from privet.visible import quoted
 
 #: Free questions that are journaled as they are. Of all others (keys, steps of secret choices) the
 #: number and the digest are: what they came with never reaches the disk.
-_PLAIN = frozenset({"root", "parts", "take", "split", "forget", "series", "describe", "left"})
+_PLAIN = frozenset({*SILENT, "series", "describe", "left"})
 #: Charged questions under keys that all parties have made together.
-_KEYED = frozenset({"share_counts", "share_class_counts", *CHOICES})
+_KEYED = frozenset(SHARES)
 #: Free questions about keys that were made before.
 _OF_KEYS = frozenset({"join", "seal", "unseal"})
 #: Refusals that are written down in a minute, at most: a flood shall not fill the disk.
@@ -635,6 +636,8 @@ def _questions_before(asked: Request) -> Sequence[Any]:
 def _made_by(name: Any, given: tuple[Any, ...]) -> int:
     if name == "root":
         return 1
+    if name == "parts" and given and type(given[0]) is str:  # of a portion
+        given = given[1:]
     first: Any = given[0] if given else None
     if name == "parts" and type(first) is int:
         return first

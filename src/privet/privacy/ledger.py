@@ -436,12 +436,14 @@ class Ledger:
             for values, changed in reversed(changes):
                 for i, value in changed.items():
                     values[i] = value
-        if self._recalling:
+        if any(ledger._recalling for ledger in self._chain):
             raise Recalled
 
     @contextmanager
     def recalling(self) -> Iterator[None]:
         """Charge again what was answered before a restart: every charge raises :class:`Recalled`.
+
+        Here and in the ledgers below, such as those of portions.
 
         It is written down then, and whoever asked comes to no answer: nothing is computed, and no
         noise is drawn. For one thread.

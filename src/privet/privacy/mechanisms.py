@@ -74,6 +74,12 @@ class DiscreteLaplace:
         return math.sqrt(2) * self.scale
 
     @property
+    def variance(self) -> float:
+        """The variance of the noise, ``2 q / (1 - q)^2``; nothing if there is no noise."""
+        scale = self.scale
+        return 1 / (2 * math.sinh(min(1 / (2 * scale), 300.0)) ** 2) if scale else 0.0
+
+    @property
     def facts(self) -> MechanismFacts:
         """What the books say of it."""
         return MechanismFacts(MechanismKind.DISCRETE_LAPLACE, Fraction(self.sensitivity))

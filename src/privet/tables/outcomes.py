@@ -7,14 +7,13 @@ costs. Proof: ``docs/proofs/evaluation.md``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.engines import UNIT
+from privet.engines import UNIT, ScoresHandle
 from privet.errors import DataError
 from privet.privacy import (
     DiscreteGaussian,
@@ -77,23 +76,32 @@ class ScoredCells(SummingCells):
         noise (pure budgets) or discrete Gaussian noise (zCDP budgets); costs the amount
         (docs/proofs/evaluation.md).
         """
-        marks = np.array([*ends], dtype=np.float64)
-        if not np.isfinite(marks).all() or (np.diff(marks) <= 0).any() or len(marks) >= _MOST_BINS:
-            raise ValueError(f"ends are finite, in rising order, and fewer than {_MOST_BINS}")
-        return self._outcomes(scores, marks.tolist(), QuestionKind.SCORE_COUNTS, amount)
+        return self._outcomes(scores, ends, QuestionKind.SCORE_COUNTS, amount)
 
     def _outcomes(
-        self, scores: Scores, ends: list[float] | None, kind: QuestionKind, amount: Amount
+        self, scores: Scores, ends: Sequence[float] | None, kind: QuestionKind, amount: Amount
     ) -> Tally:
-        self._need_classes()
-        known = scores._of(self._table)
-        if ends is not None and known.columns != 1:
-            raise DataError("this question needs two classes")
+        known, marks = self._known(scores, ends)
         mechanisms = self._noises(exact(amount), l1=1, squared_l2=1)
         self._charge(mechanisms, Question(kind))
         engine = behind_table[self._table].engine
-        counts = Exact(engine.outcome_counts(behind_cells[self], known, ends))
+        counts = Exact(engine.outcome_counts(behind_cells[self], known, marks))
         return _tally(self._release(counts, mechanisms), mechanisms[0], self._parts)
+
+    def _known(
+        self, scores: Scores, ends: Sequence[float] | None
+    ) -> tuple[ScoresHandle, list[float] | None]:
+        """Return scores of records with classes, and ends between them, or raise."""
+        self._need_classes()
+        known = scores._of(self._table)
+        if ends is None:
+            return known, None
+        marks = np.array([*ends], dtype=np.float64)
+        if not np.isfinite(marks).all() or (np.diff(marks) <= 0).any() or len(marks) >= _MOST_BINS:
+            raise ValueError(f"ends are finite, in rising order, and fewer than {_MOST_BINS}")
+        if known.columns != 1:
+            raise DataError("this question needs two classes")
+        return known, marks.tolist()
 
     def noisy_errors(self, scores: Scores, amount: Amount) -> Tally:
         """Return sums of how far the records' targets are from their scores, with noise.
@@ -155,10 +163,6 @@ def _tally(
 ) -> Tally:
     """Return released numbers in records, with the variance of their noise."""
     laplace = isinstance(mechanism, DiscreteLaplace)
-    scale = mechanism.scale
-    variance = scale**2
-    if laplace:
-        # That of discrete Laplace noise, 2 q / (1 - q)^2; nothing if there is no noise.
-        variance = 1 / (2 * math.sinh(min(1 / (2 * scale), 300.0)) ** 2) if scale else 0.0
+    variance = mechanism.variance if isinstance(mechanism, DiscreteLaplace) else mechanism.scale**2
     values = np.asarray(released, dtype=np.float64) / unit
     return Tally(values, variance / (unit * per_record) ** 2, laplace)

@@ -690,7 +690,13 @@ class PrivateCells(ScoredCells):
         return means[:, None] / _MEAN_STEPS
 
     def mpc_noisy_counts(
-        self, kind: QuestionKind, amount: Amounts, honest: int
+        self,
+        kind: QuestionKind,
+        amount: Amounts,
+        honest: int,
+        *,
+        scores: Scores | None = None,
+        ends: Sequence[float] | None = None,
     ) -> NDArray[np.int64]:
         """Return counts with this party's share of the noise: too little for its rows by itself.
 
@@ -699,11 +705,16 @@ class PrivateCells(ScoredCells):
         Parameters
         ----------
         kind : QuestionKind
-            ``ROW_COUNT``: one count per cell; ``CLASS_COUNTS`` or ``LABEL``: one for every class.
+            ``ROW_COUNT``: one count per cell; ``CLASS_COUNTS`` or ``LABEL``: one for every class;
+            ``CONFUSION`` or ``SCORE_COUNTS``: one for every class and predicted class, or bin.
         amount : amount, or one per cell
             What the sum or the choice may cost, in epsilon.
         honest : int
             How many parties' shares make the noise.
+        scores : Scores, optional
+            What a released model says of the records, where their outcomes are counted.
+        ends : sequence of float, optional
+            As for :meth:`noisy_score_counts`.
 
         Privacy
         -------
@@ -714,12 +725,17 @@ class PrivateCells(ScoredCells):
         """
         if kind is not QuestionKind.ROW_COUNT:
             self._need_classes()
+        known = None if scores is None else self._known(scores, ends)
         self._need_pure()
         share = NoisyMaxShare if kind is QuestionKind.LABEL else LaplaceShare
         mechanisms = [share(self._parts, each, honest) for each in self._amounts(amount)]
         self._charge(mechanisms, Question(kind))
         inside = behind_table[self._table]
-        counts = np.asarray(inside.engine.class_counts(behind_cells[self]))
+        if known is not None:
+            outcomes = inside.engine.outcome_counts(behind_cells[self], *known)
+            counts = np.asarray(outcomes).reshape(len(self), -1)
+        else:
+            counts = np.asarray(inside.engine.class_counts(behind_cells[self]))
         if kind is QuestionKind.ROW_COUNT:
             counts = counts.sum(axis=1, keepdims=True)
         if len(mechanisms) == 1:

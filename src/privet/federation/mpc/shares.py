@@ -23,7 +23,7 @@ from privet.federation.mpc.secret_choice import (
 )
 from privet.privacy import NoisyMaxShare, QuestionKind, exact
 from privet.privacy.budget import Amount
-from privet.tables import Candidates, PrivateCells, list_candidates
+from privet.tables import Candidates, PrivateCells, Scores, list_candidates
 
 Amounts = Amount | Sequence[Amount]
 
@@ -73,6 +73,35 @@ def share_class_counts(
     return _share_sum(cells, QuestionKind.CLASS_COUNTS, amount, honest, keys, members, round_name)
 
 
+def share_confusion(
+    cells: PrivateCells,
+    scores: Scores,
+    amount: Amount,
+    honest: int,
+    keys: MaskKeys,
+    members: Sequence[str],
+    round_name: bytes,
+) -> NDArray[np.uint64]:
+    """Return this party's part of a sum of confusion matrices, masked: see :func:`share_counts`."""
+    given = (exact(amount), honest, keys, members, round_name)
+    return _share_sum(cells, QuestionKind.CONFUSION, *given, scores)
+
+
+def share_score_counts(
+    cells: PrivateCells,
+    scores: Scores,
+    ends: Sequence[float],
+    amount: Amount,
+    honest: int,
+    keys: MaskKeys,
+    members: Sequence[str],
+    round_name: bytes,
+) -> NDArray[np.uint64]:
+    """Return this party's part of a sum of counts of scores, masked: see :func:`share_counts`."""
+    given = (exact(amount), honest, keys, members, round_name)
+    return _share_sum(cells, QuestionKind.SCORE_COUNTS, *given, scores, ends)
+
+
 def _share_sum(
     cells: PrivateCells,
     kind: QuestionKind,
@@ -81,11 +110,19 @@ def _share_sum(
     keys: MaskKeys,
     members: Sequence[str],
     round_name: bytes,
+    scores: Scores | None = None,
+    ends: Sequence[float] | None = None,
 ) -> NDArray[np.uint64]:
     _check_members(honest, members)
-    numbers = len(cells.schema.classes or ()) if kind is QuestionKind.CLASS_COUNTS else 1
+    classes = len(cells.schema.classes or ())
+    numbers = {
+        QuestionKind.ROW_COUNT: 1,
+        QuestionKind.CLASS_COUNTS: classes,
+        QuestionKind.CONFUSION: classes**2,
+        QuestionKind.SCORE_COUNTS: classes * (len(ends or ()) + 1),
+    }[kind]
     mask = keys.mask(members, round_name, len(cells) * numbers)
-    noisy = cells.mpc_noisy_counts(kind, amount, honest)
+    noisy = cells.mpc_noisy_counts(kind, amount, honest, scores=scores, ends=ends)
     return np.asarray(noisy.ravel().astype(np.int64).view(np.uint64) + mask)
 
 
@@ -169,4 +206,6 @@ SHARES: dict[str, Callable[..., Any]] = {
     "share_class_counts": share_class_counts,
     "share_labels": share_labels,
     "share_splits": share_splits,
+    "share_confusion": share_confusion,
+    "share_score_counts": share_score_counts,
 }

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from privet.criteria import Criterion
 from privet.errors import FederationError
 from privet.federation.links import Connections, Link
-from privet.privacy import Released
+from privet.privacy import QuestionKind, Released
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables import Candidates, Split
+from privet.tables import Candidates, Split, Tally
 
 if TYPE_CHECKING:
     from privet.federation.cells import Amounts, FederatedCells
@@ -73,6 +73,8 @@ class AggregationProtocol(ABC):
     name: ClassVar[str]
     #: What each question to cells asks of every party: an owner may not allow it.
     asks: ClassVar[Mapping[str, str]]
+    #: The same of a test score, which a fit may do without.
+    asks_of_scores: ClassVar[Mapping[str, str]]
     #: No question may cost less.
     least_amount: ClassVar[Fraction] = Fraction(0)
 
@@ -127,6 +129,32 @@ class AggregationProtocol(ABC):
     @abstractmethod
     def noisy_class_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
         """Return how many records of each class each cell has, with noise."""
+
+    @abstractmethod
+    def count_outcomes(
+        self,
+        cells: FederatedCells,
+        question: str,
+        kind: QuestionKind,
+        given: tuple[Any, ...],
+        amount: Amount,
+        numbers: int,
+    ) -> Tally:
+        """Return how well scores fit the records of cells: some counts per cell, with noise.
+
+        Parameters
+        ----------
+        cells : FederatedCells
+        question : str
+            The name of the question to cells, as in ``asks_of_scores``.
+        kind : QuestionKind
+            What the books call it.
+        given : tuple
+            What it comes with, besides its amount.
+        amount : amount
+        numbers : int
+            How many counts a cell has.
+        """
 
     @abstractmethod
     def choose_labels(self, cells: FederatedCells, amount: Amount) -> list[int]:

@@ -11,13 +11,17 @@ from privet.criteria import Criterion
 from privet.errors import FederationError
 from privet.federation.answers import counts_of, each_of
 from privet.federation.protocols.base import AggregationProtocol, SplitChoice
-from privet.privacy import DiscreteLaplace, Question, QuestionKind, Released
+from privet.privacy import DiscreteLaplace, Question, QuestionKind, Released, exact
 from privet.privacy.budget import Amount
 from privet.schema import Schema
-from privet.tables import Split
+from privet.tables import Split, Tally
 
 if TYPE_CHECKING:
     from privet.federation.cells import Amounts, FederatedCells
+
+
+#: The variance of what is lost when a number is rounded.
+_ROUNDING = 1 / 12
 
 
 class NoisyCounts(AggregationProtocol):
@@ -33,6 +37,10 @@ class NoisyCounts(AggregationProtocol):
         "choose_labels": "noisy_class_counts",
         "choose_best": "noisy_class_counts",
         "choose_splits": "noisy_class_counts",
+    }
+    asks_of_scores: ClassVar[Mapping[str, str]] = {
+        "noisy_confusion": "noisy_confusion",
+        "noisy_score_counts": "noisy_score_counts",
     }
 
     @property
@@ -73,6 +81,26 @@ class NoisyCounts(AggregationProtocol):
         cells._charge(noises, Question(kind))
         answers = cells._ask(question, amount, check=check)
         return Released(np.sum([answer for _, answer in answers], axis=0))
+
+    def count_outcomes(
+        self,
+        cells: FederatedCells,
+        question: str,
+        kind: QuestionKind,
+        given: tuple[Any, ...],
+        amount: Amount,
+        numbers: int,
+    ) -> Tally:
+        """See :class:`AggregationProtocol`."""
+        parts = cells.schema.unit_parts
+        noise = DiscreteLaplace(parts, exact(amount))
+        cells._charge([noise], Question(kind))
+        check = counts_of((len(cells), numbers))
+        answers = cells._ask(self.asks_of_scores[question], *given, amount, check=check)
+        found = np.asarray(np.sum([answer for _, answer in answers], axis=0, dtype=np.float64))
+        # Every answer has a noise of its own, and counts of persons were rounded.
+        each = noise.variance / parts**2 + (_ROUNDING if parts > 1 else 0.0)
+        return Tally(found, len(answers) * each, laplace=True)
 
     def choose_labels(self, cells: FederatedCells, amount: Amount) -> list[int]:
         """See :class:`AggregationProtocol`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -41,6 +40,7 @@ from privet.federation.protocols.base import AggregationProtocol, SplitChoice
 from privet.federation.wire import MOST_BYTES
 from privet.privacy import (
     SMALLEST_RATE,
+    DiscreteLaplace,
     LaplaceShare,
     NoisyMaxShare,
     Question,
@@ -52,7 +52,7 @@ from privet.privacy import (
 from privet.privacy.budget import Amount
 from privet.privacy.coins import draw_bytes
 from privet.schema import Schema
-from privet.tables import Split, list_candidates
+from privet.tables import Split, Tally, list_candidates
 
 if TYPE_CHECKING:
     from privet.federation.cells import Amounts, FederatedCells
@@ -80,6 +80,10 @@ class SecureSums(AggregationProtocol):
         "choose_labels": "share_labels",
         "choose_best": "share_splits",
         "choose_splits": "share_splits",
+    }
+    asks_of_scores: ClassVar[Mapping[str, str]] = {
+        "noisy_confusion": "share_confusion",
+        "noisy_score_counts": "share_score_counts",
     }
     #: Shares of noise are drawn from tables of a limited size.
     least_amount: ClassVar[Fraction] = SMALLEST_RATE
@@ -246,32 +250,58 @@ class SecureSums(AggregationProtocol):
     def noisy_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
         """See :class:`AggregationProtocol`."""
         question = Question(QuestionKind.ROW_COUNT)
-        return Released(self._sum(cells, "share_counts", amount, (len(cells),), question))
+        return self._whole(cells, self._sum(cells, "share_counts", (), amount, 1, question)[:, 0])
 
     def noisy_class_counts(self, cells: FederatedCells, amount: Amounts) -> Released:
         """See :class:`AggregationProtocol`."""
-        shape = (len(cells), len(cells.schema.classes or ()))
+        classes = len(cells.schema.classes or ())
         question = Question(QuestionKind.CLASS_COUNTS)
-        return Released(self._sum(cells, "share_class_counts", amount, shape, question))
+        total = self._sum(cells, "share_class_counts", (), amount, classes, question)
+        return self._whole(cells, total)
+
+    def _whole(self, cells: FederatedCells, total: NDArray[np.int64]) -> Released:
+        """Return sums of parts of persons, if they are such, as whole persons."""
+        parts = cells.schema.unit_parts
+        return Released(total if parts == 1 else np.rint(total / parts).astype(np.int64))
+
+    def count_outcomes(
+        self,
+        cells: FederatedCells,
+        question: str,
+        kind: QuestionKind,
+        given: tuple[Any, ...],
+        amount: Amount,
+        numbers: int,
+    ) -> Tally:
+        """See :class:`AggregationProtocol`."""
+        share, parts = self.asks_of_scores[question], cells.schema.unit_parts
+        total = self._sum(cells, share, given, amount, numbers, Question(kind))
+        variance = DiscreteLaplace(parts, exact(amount)).variance / parts**2
+        return Tally(total / parts, self.noises(len(cells._table.parties)) * variance, laplace=True)
 
     def _sum(
         self,
         cells: FederatedCells,
         share: str,
+        about: tuple[Any, ...],
         amount: Amounts,
-        shape: tuple[int, ...],
+        numbers: int,
         question: Question,
     ) -> NDArray[np.int64]:
-        """Return a sum over the parties of numbers that nobody sees, with one noise."""
+        """Return a sum over the parties of numbers that nobody sees, with one noise.
+
+        Of some numbers per cell, in parts of persons if the schema has a unit; ``about`` is what
+        the question comes with before its amount.
+        """
         table = cells._table
         while True:
             parts = cells.schema.unit_parts
             shares = [LaplaceShare(parts, each, self.honest) for each in cells._amounts(amount)]
             cells._charge(shares, question)
             members = table.parties
-            given = (amount, self.honest, members, draw_bytes(16))
+            given = (*about, amount, self.honest, members, draw_bytes(16))
             try:
-                masked = cells._ask(share, *given, check=words_of(math.prod(shape)))
+                masked = cells._ask(share, *given, check=words_of(len(cells) * numbers))
             except Refused as refused:
                 self._connect_anew(table, max(each.cost.epsilon for each in shares), refused)
                 continue
@@ -287,9 +317,7 @@ class SecureSums(AggregationProtocol):
             raise FederationError(
                 "the sum is no count: a party answered nonsense, or lost its keys"
             )
-        if parts > 1:  # sums of parts of persons
-            total = np.rint(total / parts).astype(np.int64)
-        return total.reshape(shape)
+        return total.reshape(len(cells), numbers)
 
     def choose_labels(self, cells: FederatedCells, amount: Amount) -> list[int]:
         """See :class:`AggregationProtocol`."""
