@@ -157,7 +157,7 @@ def outline(
         elif place in folded:
             entries.append(Entry(*here, "", "", _folded(tree, parts, place, noise), ()))
         else:
-            counts, _ = _counts([tree.nodes[part.places[0]]], tree.schema, noise)
+            counts, _ = _counts([tree.nodes[k] for k in part.places], tree.schema, noise)
             children = tuple(position[child] for child in part.children)
             entries.append(Entry(*here, visible(part.test.feature), counts, None, children))
     return entries
