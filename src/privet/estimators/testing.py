@@ -78,7 +78,8 @@ def evaluate(
     -------
     Noisy counts of records by class and predicted class, and of two classes by their scores, which
     share the budget; noisy sums of errors for a number; (epsilon, delta)-DP for adding or removing
-    one record (docs/proofs/evaluation.md).
+    one record, or all records of one person if the model's schema has a unit
+    (docs/proofs/evaluation.md).
 
     Examples
     --------
@@ -106,6 +107,7 @@ def evaluate(
         seeded=table.seeded,
         covered=table.covered,
         notes=(f"a test score: {found.rule}",),
+        unit=published.schema.unit,
     )
     return replace(found, privacy=card)
 
@@ -257,6 +259,9 @@ def choose(
             "other records, and scored on others again, by a hash of each record; the candidates' "
             f"costs add up; {found.rule}",
         ),
+        unit=public.unit,
+        discovered=public.discovered,
+        counts=winner.privacy_.counts,
     )
     winner.privacy_, winner.evaluation_, winner.schema = card, found, public
     draw = source.draw if isinstance(source, _Rows) else None
