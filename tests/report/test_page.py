@@ -28,6 +28,7 @@ from privet.report._facts import rounded
 from privet.report._html import Html, tag, text
 from privet.report._model import _folding
 from privet.report._style import DARK, LIGHT, SHAPES, TEXTS
+from privet.schema import Discovered
 from privet.tree import Cut, Node, Tree
 
 from .pages import read, rows_of, table_named
@@ -445,6 +446,15 @@ def test_the_ledger_says_which_draw_was_this(tree, ledger):
     shown = page.text
     assert "epsilon 1.5" in shown
     assert "epsilon 2.5" in shown  # left of 4
+
+
+def test_a_discovered_schema_has_a_draw_of_its_own(tmp_path):
+    store = LedgerStore.create(tmp_path / "books", Budget(1.0), columns=PATIENTS.columns)
+    paid = replace(PATIENTS, discovered=Discovered(0.1, 1e-6, "laplace", 11, 5))
+    model = privet.PrivateTreeClassifier(0.5, paid, ledger=store).fit(TABLE).to_model()
+    facts = Facts(model, store.books)
+    assert facts.draws[1] == "this"
+    assert facts.state is State.PRIVATE
 
 
 def test_draws_of_models_that_do_not_name_theirs(tree, ledger, boosted):
