@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+import privet
 from privet import (
     Budget,
     DiffPID3Classifier,
@@ -30,6 +31,7 @@ from privet.datasets import STAYS, make_stays
 from privet.errors import BudgetError, FederationError, LedgerFileError
 from privet.estimators.registry import estimators
 from privet.federation import FederatedTable, Party
+from privet.schema import Discovered
 
 pytestmark = pytest.mark.filterwarnings("ignore::privet.errors.PrivacyLeakWarning")
 ROWS = make_stays(300, most=5)
@@ -52,6 +54,18 @@ def test_every_learner_counts_persons(kind):
     assert card.of_persons
     assert card.epsilon <= 1.0
     assert len(model.predict(FRAME.drop(columns="patient_id"))) == len(FRAME)
+
+
+def test_scores_and_choices_are_of_persons_too():
+    model = PrivateTreeClassifier(1.0, STAYS).fit(FRAME)
+    assert privet.evaluate(model, FRAME, 1.0).privacy.adjacency == model.privacy_.adjacency
+    paid = replace(STAYS, discovered=Discovered(0.25, 0.0, "laplace", 10, 0, 60))
+    alone = PrivateTreeClassifier(0.5, paid).fit(FRAME).privacy_
+    found = privet.choose([PrivateTreeClassifier(0.5)], FRAME, schema=paid, epsilon=0.5)
+    assert found.privacy.adjacency == alone.adjacency
+    assert found.privacy.epsilon == pytest.approx(0.75)  # with what the schema cost
+    assert found.privacy.counts
+    assert found.estimator.record_.path[0] == 0
 
 
 def test_a_file_and_a_frame_give_the_same_model(tmp_path):

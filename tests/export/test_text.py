@@ -1,13 +1,14 @@
 """Trees as text: words, merging, truncation."""
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
 import privet.export
 from privet.ensemble import Ensemble
 from privet.export import to_text
-from privet.schema import Numeric, Schema
-from privet.tree import Cut, Node, Tree
+from privet.schema import Categorical, Numeric, Schema
+from privet.tree import Cut, Grouping, Node, Tree
 
 from ..tree.strategies import ensembles, trees  # noqa: TID252
 
@@ -22,6 +23,43 @@ readmitted
 
 def test_equal_neighbours_share_a_line(ward_tree):
     assert to_text(ward_tree) == WARDS
+
+
+def test_a_test_that_says_nothing_is_left_out():
+    """Both ways lead to the same tests with the same answers: counts are added up."""
+    schema = Schema({"x": Numeric(0, 9), "z": Numeric(0, 9)}, "y", classes=["no", "yes"])
+    no, yes = (
+        Node(value=v, released={"class_counts": c}) for v, c in (((1, 0), (4, 1)), ((0, 1), (2, 7)))
+    )
+    below = Cut("z", (5.0,), 1)
+    nodes = (Node(Cut("x", (2.0,), 1), (1, 2)), Node(below, (3, 4)), Node(below, (5, 6)))
+    assert to_text(Tree(schema, (*nodes, no, yes, no, yes))) == (
+        "y\n├─ z < 5: no (2 leaves; noisy counts: no 8, yes 2)"
+        "\n└─ z >= 5 or missing: yes (2 leaves; noisy counts: no 4, yes 14)"
+    )
+
+
+def test_a_category_is_tested_once():
+    """Values that cannot come this way are not listed again, and equal answers are one."""
+    schema = Schema({"ward": Categorical(["a", "b", "c"])}, "y", classes=["no", "yes"])
+    nodes = (
+        Node(Grouping("ward", (0, 1, 0), 0), (1, 2)),
+        Node(Grouping("ward", (1, 0, 0), 1), (3, 4)),
+        Node(value=(0, 1)),
+        Node(value=(0, 1)),
+        Node(value=(1, 0)),
+    )
+    tree = Tree(schema, nodes)
+    assert to_text(tree) == (
+        "y\n├─ ward in {a}, other or missing: no\n└─ ward in {b, c}: yes (2 leaves)"
+    )
+    values = ["a", "b", "c", "d", None]
+    namespace = {}
+    exec(privet.export.to_python(tree), namespace)
+    told = [namespace["predict"]({"ward": value}) for value in values]
+    assert told == ["no", "yes", "yes", "no", "no"]
+    shares = tree.predict_value(pa.table({"ward": values}))
+    assert told == [("no", "yes")[int(best)] for best in shares[:, 1]]
 
 
 def test_means(mean_tree):

@@ -19,13 +19,17 @@ import privet
 from privet import Budget, Categorical, Date, Integer, LedgerStore, Numeric, Schema
 from privet.datasets import PATIENTS, STAYS, make_patients, make_stays
 from privet.errors import ReportError
+from privet.export._merged import merged
 from privet.export._words import word
 from privet.model import Model, load
 from privet.privacy import Guarantee
 from privet.report import Attachment, Facts, State, to_html, to_model_card
 from privet.report._facts import rounded
 from privet.report._html import Html, tag, text
+from privet.report._model import _folding
 from privet.report._style import DARK, LIGHT, SHAPES, TEXTS
+from privet.schema import Discovered
+from privet.tree import Cut, Node, Tree
 
 from .pages import read, rows_of, table_named
 
@@ -279,6 +283,17 @@ def test_the_tree_is_shown_with_all_its_answers(tree):
     assert all("noisy counts" in leaf.text for leaf in leaves)
 
 
+def test_counts_that_are_no_more_than_noise_are_marked():
+    schema = Schema({"x": Numeric(0, 1)}, "y", classes=["no", "yes"])
+    few, many = (Node(value=(0.7, 0.3), released={"class_counts": c}) for c in ((3, -2), (90, 40)))
+    yes = Node(value=(0.2, 0.8), released={"class_counts": (20, 80)})
+    cut = Cut("x", (0.5,), 1)
+    for first, marked in ((few, True), (many, False)):
+        found = Tree(schema, (Node(cut, (1, 2)), first, yes))
+        shown = _folding(found, merged(found), 0, {"class_counts": 10.0})
+        assert ("no more than noise" in shown) is marked
+
+
 def test_an_ensemble_shows_curves_or_importances_first(additive, boosted):
     shown = additive.report()
     assert "the curves are the whole model" in shown
@@ -433,6 +448,15 @@ def test_the_ledger_says_which_draw_was_this(tree, ledger):
     assert "epsilon 2.5" in shown  # left of 4
 
 
+def test_a_discovered_schema_has_a_draw_of_its_own(tmp_path):
+    store = LedgerStore.create(tmp_path / "books", Budget(1.0), columns=PATIENTS.columns)
+    paid = replace(PATIENTS, discovered=Discovered(0.1, 1e-6, "laplace", 11, 5))
+    model = privet.PrivateTreeClassifier(0.5, paid, ledger=store).fit(TABLE).to_model()
+    facts = Facts(model, store.books)
+    assert facts.draws[1] == "this"
+    assert facts.state is State.PRIVATE
+
+
 def test_draws_of_models_that_do_not_name_theirs(tree, ledger, boosted):
     unnamed = replace(tree.to_model(), record=None)
     (draw,), how = Facts(unnamed, ledger.books).draws
@@ -568,7 +592,6 @@ def test_a_hostile_purpose_of_a_draw(tree, tmp_path):
 
 def test_a_large_model_has_a_page(tmp_path):
     """Thousands of leaves: too many to fold, and said so; nothing takes long."""
-    from privet.tree import Cut, Node, Tree
 
     schema = Schema({"x": Numeric(0, 1)}, "y", bounds=(0, 1))
     edges = tuple(np.linspace(0, 1, 30_000)[1:-1].tolist())

@@ -49,10 +49,11 @@ def say_entries(card: PrivacyCard) -> None:
         say(f"{more} more entries are not shown; --format json has them all")
 
 
-def say_evaluation(evaluation: Evaluation) -> None:
-    """Print a test score: every measure with its interval, and by group."""
+def say_evaluation(evaluation: Evaluation, card: PrivacyCard) -> None:
+    """Print a test score with its card's unit: every measure with its interval, and by group."""
+    whom = "persons" if card.of_persons else "records"
     table = PlainTable(
-        "Test score: other records than the model was learnt from",
+        f"Test score: other {whom} than the model was learnt from",
         ("measure", "estimate", "95 % interval"),
         right=("estimate",),
         light=True,
@@ -66,10 +67,14 @@ def say_evaluation(evaluation: Evaluation) -> None:
             table.add(f"{name} where {evaluation.by} is {group}", *_interval(one))
     for one_bin in evaluation.calibration:
         if one_bin.observed.enough:
-            name = f"{evaluation.class_names[1]}, where {one_bin.predicted:.3f} was predicted"
+            name = (
+                f"share of {evaluation.class_names[1]} where {one_bin.predicted:.3f} was predicted"
+            )
+            if f"{one_bin.predicted:.3f}" == "0.500":  # there may be a bin on either side of it
+                name += f", label {evaluation.class_names[one_bin.predicted > 0.5]}"
             table.add(name, *_interval(one_bin.observed))
     table.show()
-    say(f"Records in the test: about {evaluation.n_records:.0f} (noisy)")
+    say(f"{whom.capitalize()} in the test: about {evaluation.n_records:.0f} (noisy)")
 
 
 def _interval(one: Estimate) -> tuple[str, str]:

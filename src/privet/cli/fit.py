@@ -242,5 +242,5 @@ def fit(
         save_model(model, output)
     say(f"Wrote {out}: {model.predictor.size_words}.")
     if model.evaluation is not None:
-        say_evaluation(model.evaluation)
+        say_evaluation(model.evaluation, model.privacy)
     say_card(model.privacy, model.schema)

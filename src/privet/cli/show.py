@@ -74,7 +74,7 @@ def show(
     say_lines(_shown(published, format))
     say()
     if published.evaluation is not None:
-        say_evaluation(published.evaluation)
+        say_evaluation(published.evaluation, published.privacy)
     say_entries(published.privacy)
     say_card(published.privacy, published.schema)
 

@@ -76,7 +76,8 @@ def evaluate(
     -------
     Noisy counts of records by class and predicted class, and of two classes by their scores, which
     share the budget; noisy sums of errors for a number; (epsilon, delta)-DP for adding or removing
-    one record (docs/proofs/evaluation.md).
+    one record, or all records of one person if the model's schema has a unit
+    (docs/proofs/evaluation.md).
 
     Examples
     --------
@@ -256,6 +257,7 @@ def choose(
         ),
         unit=public.unit,
         discovered=public.discovered,
+        counts=winner.privacy_.counts,
     )
     winner.privacy_, winner.evaluation_, winner.schema = card, found, public
     draw = source.draw if isinstance(source, _Rows) else None

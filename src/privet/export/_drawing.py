@@ -78,9 +78,9 @@ def legend(
     title: str, swatches: Sequence[tuple[str, str]], notes: Sequence[str], available: float
 ) -> Drawing:
     """Draw a title with coloured swatches beside it, and notes below."""
-    title = short(title)
+    title = short(title) if swatches else short(title, 2 * _LONGEST)
     parts = [f'<text y="{FONT}" text-anchor="start" font-weight="bold">{escape(title)}</text>']
-    x, y, widest = text_width(title) + 2 * GAP, 0, 0.0
+    x, y, widest = text_width(title) + 2 * GAP, 0, 0.0 if swatches else text_width(title)
     for colour, label in swatches:
         taken = LINE + 6 + text_width(label)
         if x + taken > max(_LEGEND_WIDTH, available) and x > 0:

@@ -157,7 +157,7 @@ def outline(
         elif place in folded:
             entries.append(Entry(*here, "", "", _folded(tree, parts, place, noise), ()))
         else:
-            counts, _ = _counts([tree.nodes[part.places[0]]], tree.schema, noise)
+            counts, _ = counts_words([tree.nodes[k] for k in part.places], tree.schema, noise)
             children = tuple(position[child] for child in part.children)
             entries.append(Entry(*here, visible(part.test.feature), counts, None, children))
     return entries
@@ -183,7 +183,7 @@ def _folded(tree: Tree, parts: Sequence[Part], place: int, noise: Noise | None) 
         else:
             answers.append(part.answer)
     leaves = _leaves_below(tree, parts[place].places)
-    counts, within = _counts(leaves, tree.schema, noise)
+    counts, within = counts_words(leaves, tree.schema, noise)
     label = _all_answers(answers, tree.schema)
     return Verdict(None, label, label, "", counts, len(leaves), within, tests)
 
@@ -205,7 +205,7 @@ def _all_answers(answers: Sequence[Answer], schema: Schema) -> str:
 
 def _verdict(tree: Tree, places: Sequence[int], answer: Answer, noise: Noise | None) -> Verdict:
     leaves = _leaves_below(tree, places)
-    counts, within = _counts(leaves, tree.schema, noise)
+    counts, within = counts_words(leaves, tree.schema, noise)
     probability = ""
     if isinstance(answer, tuple):
         label = headline = score_words(answer, tree.schema)
@@ -236,7 +236,7 @@ def _leaves_below(tree: Tree, places: Sequence[int]) -> list[Node]:
     return leaves
 
 
-def _counts(nodes: Sequence[Node], schema: Schema, noise: Noise | None) -> tuple[str, bool]:
+def counts_words(nodes: Sequence[Node], schema: Schema, noise: Noise | None) -> tuple[str, bool]:
     """Return released counts, added up over nodes that all have them.
 
     And whether their sum is no more than noise, as far as that is known.

@@ -44,7 +44,7 @@ def evaluation_html(evaluation: Evaluation) -> str:
     """Return a test score: every measure with its interval, and the calibration."""
     rows = [(name, *_interval(one)) for name, one in evaluation.measures()]
     scores = table(
-        ["measure", "estimate", "95 % interval"], rows, "other records than it was learnt from"
+        ["measure", "estimate", "95 % interval"], rows, "on others than it was learnt from"
     )
     return whole(scores, *([calibration_svg(evaluation)] if evaluation.calibration else []))
 
@@ -61,10 +61,10 @@ def _card_pieces(card: PrivacyCard) -> list[str]:
     delta = f", delta {card.delta:g}" if card.delta else ""
     if not card.private or card.warnings:
         return [paragraph("NOT PRIVATE", bold=True), *map(paragraph, card.warnings)]
-    whom = "person" if card.of_persons else "record"
+    whose = "somebody" if card.of_persons else "somebody's record"
     return [
         paragraph(
-            f"Private: epsilon {card.epsilon:.4g}{delta}. Odds of 1 to 1 that somebody's {whom} "
+            f"Private: epsilon {card.epsilon:.4g}{delta}. Odds of 1 to 1 that {whose} "
             f"is in the table become {odds_words(card.epsilon)} at most"
             + (", but for an exception of probability delta." if card.delta else ".")
         )

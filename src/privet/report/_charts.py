@@ -17,14 +17,15 @@ def _short(label: str) -> str:
     return label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
 
 
-def _chart(width: int, height: int, label: str, *parts: object) -> Html:
+def _chart(width: int, height: int, label: str, *parts: object, broad: bool = False) -> Html:
+    """Return a chart; a broad one scrolls on a narrow screen, so that its words can be read."""
     return tag(
         "svg",
         *parts,
         viewBox=f"0 0 {width} {height}",
         width=width,
         height=height,
-        class_="chart",
+        class_="chart broad" if broad else "chart",
         role="img",
         aria_label=label,
     )
@@ -96,7 +97,8 @@ def waterfall(labels: Sequence[str], amounts: Sequence[float], words: Sequence[s
         tag("text", words[-1], x=left + width + 10, y=y + 14, font_weight="700"),
     ]
     said = "; ".join(f"{label} {word}" for label, word in zip(labels, words, strict=False))
-    return _chart(800, y + 30, f"Parts of the total: {said}; total {words[-1]}.", *parts)
+    said = f"Parts of the total: {said}; total {words[-1]}."
+    return _chart(800, y + 30, said, *parts, broad=True)
 
 
 def bars(names: Sequence[str], shares: Sequence[float], label: str) -> Html:
@@ -112,7 +114,7 @@ def bars(names: Sequence[str], shares: Sequence[float], label: str) -> Html:
             tag("text", f"{share:.1%}", x=f"{left + share / most * width + 8:.1f}", y=y + 13),
         ]
     said = ", ".join(f"{name} {share:.1%}" for name, share in zip(names, shares, strict=True))
-    return _chart(690, 8 + step * len(names), f"{label}: {said}.", *parts)
+    return _chart(690, 8 + step * len(names), f"{label}: {said}.", *parts, broad=True)
 
 
 def intervals(rows: Sequence[tuple[str, Estimate]], label: str) -> Html | None:
@@ -123,7 +125,10 @@ def intervals(rows: Sequence[tuple[str, Estimate]], label: str) -> Html | None:
     low, high = min(one.low for _, one in shown), max(one.high for _, one in shown)
     # From one round number to another, with some room.
     unit = 10.0 ** math.floor(math.log10(max(high - low, 1e-9)))
+    within = low >= 0 and high <= 1  # shares: the scale does not go on where none can be
     low, high = math.floor(low / unit - 0.5) * unit, math.ceil(high / unit + 0.5) * unit
+    if within:
+        low, high = max(low, 0.0), min(high, 1.0)
     span = high - low
     left, width, step = 320, 350, 26
 
@@ -156,7 +161,7 @@ def intervals(rows: Sequence[tuple[str, Estimate]], label: str) -> Html | None:
     said = "; ".join(
         f"{name} {one.value:.3g}, between {one.low:.3g} and {one.high:.3g}" for name, one in shown
     )
-    return _chart(740, y + 14, f"{label}: {said}.", *parts)
+    return _chart(740, y + 14, f"{label}: {said}.", *parts, broad=True)
 
 
 def left_of(counted: Sequence[tuple[str, float, bool]], total: float, label: str) -> Html:

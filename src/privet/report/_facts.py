@@ -235,9 +235,8 @@ class Facts:
         if self.books is None:
             return (), "none"
         record, card = self.model.record, self.model.privacy
-        own = card.entries
-        if own and own[0].question.kind is QuestionKind.SCHEMA:
-            own = own[1:]  # paid for once, by a draw of its own
+        bought = (QuestionKind.SCHEMA, QuestionKind.BOUNDS)  # once, by a draw of its own
+        own = tuple(entry for entry in card.entries if entry.question.kind not in bought)
         alike = tuple(draw for draw in self.books.withdrawals if draw.entries == own)
         if record is not None and record.draw is not None:
             named = tuple(draw for draw in alike if draw.id == record.draw)

@@ -13,6 +13,8 @@ from privet.visible import visible
 
 #: Longer texts are cut off, with a remark: a page is for reading.
 LONGEST = 4_000
+#: Tables of no more rows are not divided between two sheets of paper.
+_SHORT = 12
 
 
 class Html(str):
@@ -95,25 +97,28 @@ def table(
         tag("th", title, scope="col", class_="number" if place in numbers else None)
         for place, title in enumerate(head)
     )
+    rows = list(rows)
     body = joined(
         tag("tr", cells(row), class_="marked" if place in marked else None)
         for place, row in enumerate(rows)
     )
+    short = "short" if len(rows) <= _SHORT else None  # on paper, all on one page
     inner = tag(
         "table",
         tag("caption", caption),
         tag("thead", tag("tr", titles)),
         tag("tbody", body),
         None if total is None else tag("tfoot", tag("tr", cells(total))),
-        class_=class_,
+        class_=" ".join(name for name in (class_, short) if name) or None,
     )
     # A wide table scrolls by itself, also by keyboard.
     return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
-def folded(summary: object, *inner: object, opened: bool = False, id_: str | None = None) -> Html:
-    """Return pieces that are shown when somebody opens them."""
-    return tag("details", tag("summary", summary), *inner, open=opened, id=id_)
+def folded(summary: object, *inner: object, opened: bool = False, printed: bool = False) -> Html:
+    """Return pieces that are shown when somebody opens them, or on paper."""
+    kind = "printed" if printed else None
+    return tag("details", tag("summary", summary), *inner, open=opened, class_=kind)
 
 
 def listed(items: Iterable[object]) -> Html:

@@ -11,6 +11,7 @@ from privet.ensemble import Ensemble
 from privet.evaluation import Estimate, Evaluation
 from privet.export import to_svg
 from privet.export._merged import Part, merged
+from privet.export._outline import Noise, counts_words
 from privet.export._words import branch_words, number, plural, score_words, word
 from privet.pictures._importances import importances
 from privet.report._charts import bars, intervals
@@ -42,9 +43,9 @@ def model_section(facts: Facts) -> Html:
         and max((tree.depth for tree in trees), default=0) <= _MOST_LEVELS
     )
     if isinstance(predictor, Tree):
-        first = _one_tree(predictor, shown[0], fits=fits, private=facts.guarantee.holds)
+        first = _one_tree(facts, predictor, shown[0], fits=fits)
     else:
-        first = _ensemble(predictor, shown, fits=fits)
+        first = _ensemble(facts, predictor, shown, fits=fits)
     example = _example(model.schema, predictor, shown) if fits else None
     return tag(
         "section",
@@ -66,9 +67,9 @@ def _too_large() -> Html:
     )
 
 
-def _picture(predictor: Tree | Ensemble, label: str) -> Html:
+def _picture(predictor: Tree | Ensemble, label: str, noise: Noise) -> Html:
     """Return a drawing, which scrolls if it is much wider than a page."""
-    drawn = to_svg(predictor)
+    drawn = to_svg(predictor, noise=noise)
     width = re.search(r'width="([0-9.]+)"', drawn)
     fits = width is not None and float(width[1]) <= _WIDEST_SHRUNK
     kind = "wide fits" if fits else "wide"
@@ -76,25 +77,27 @@ def _picture(predictor: Tree | Ensemble, label: str) -> Html:
     return tag("figure", Html(drawn), class_=kind, tabindex="0", role="group", aria_label=label)
 
 
-def _one_tree(tree: Tree, parts: Sequence[Part], *, fits: bool, private: bool) -> Html:
-    schema = tree.schema
+def _one_tree(facts: Facts, tree: Tree, parts: Sequence[Part], *, fits: bool) -> Html:
+    schema, noise = tree.schema, facts.model.noise
     leaves = sum(part.test is None for part in parts)
     said = tag(
         "p",
         f"One decision tree with {plural(tree.n_leaves, 'leaf').replace('leafs', 'leaves')} and up "
         f"to {plural(tree.depth, 'test')} on the way to one. Leaves that say the same are shown as "
-        "one."
+        "one, and tests that tell nothing apart are left out."
         + (
-            " Nothing in it is an exact count: all of it was released privately." if private else ""
+            " Nothing in it is an exact count: all of it was released privately."
+            if facts.guarantee.holds
+            else ""
         ),
     )
     picture = None
     if leaves <= _MOST_PICTURED and fits:
-        picture = _picture(tree, "Picture of the tree; the same follows as text")
+        picture = _picture(tree, "Picture of the tree; the same follows as text", noise)
     if not fits:
         return joined((said, _too_large()))
     unfolded = leaves <= _MOST_UNFOLDED
-    drawn = _folding(tree, parts, 0, levels=64 if unfolded else 2)
+    drawn = _folding(tree, parts, 0, noise, levels=64 if unfolded else 2)
     kind = "block printed" if leaves <= 200 else "block"
     text = tag(
         "details",
@@ -106,8 +109,10 @@ def _one_tree(tree: Tree, parts: Sequence[Part], *, fits: bool, private: bool) -
     return joined((said, picture, text))
 
 
-def _ensemble(ensemble: Ensemble, shown: Sequence[Sequence[Part]], *, fits: bool) -> Html:
-    schema = ensemble.schema
+def _ensemble(
+    facts: Facts, ensemble: Ensemble, shown: Sequence[Sequence[Part]], *, fits: bool
+) -> Html:
+    schema, noise = ensemble.schema, facts.model.noise
     meaning = (
         "the predicted number"
         if schema.classes is None
@@ -132,7 +137,7 @@ def _ensemble(ensemble: Ensemble, shown: Sequence[Sequence[Part]], *, fits: bool
                 "curve, and the curves are the whole model:",
             )
         )
-        said.append(_picture(ensemble, "Curves: what each feature adds to the scores"))
+        said.append(_picture(ensemble, "Curves: what each feature adds to the scores", noise))
     elif ensemble.trees:
         found = sorted(importances(ensemble).items(), key=lambda pair: -pair[1])[:_MOST_BARS]
         used = [(word(name), share) for name, share in found if share > 0]
@@ -161,7 +166,7 @@ def _ensemble(ensemble: Ensemble, shown: Sequence[Sequence[Part]], *, fits: bool
             + (", ".join(word(name) for name in tree.used[:4]) or "the same for all")
             + ("…" if len(tree.used) > 4 else "")
             + f" ({plural(tree.n_leaves, 'leaf').replace('leafs', 'leaves')})",
-            _folding(tree, parts, place),
+            _folding(tree, parts, place, noise),
         )
         for place, (tree, parts) in enumerate(zip(ensemble.trees, shown, strict=True))
     ]
@@ -171,7 +176,9 @@ def _ensemble(ensemble: Ensemble, shown: Sequence[Sequence[Part]], *, fits: bool
     return joined((*said, trees))
 
 
-def _folding(tree: Tree, parts: Sequence[Part], number_: int, *, levels: int | None = None) -> Html:
+def _folding(
+    tree: Tree, parts: Sequence[Part], number_: int, noise: Noise, *, levels: int | None = None
+) -> Html:
     """Return a tree as nested lists, which can be folded if ``levels`` says how many are open.
 
     Thousands of places to fold would take a browser seconds, so an ensemble's trees have none.
@@ -189,7 +196,9 @@ def _folding(tree: Tree, parts: Sequence[Part], number_: int, *, levels: int | N
         condition = words[place][0] or "every row"
         name = f"t{number_}n{place}"
         if part.test is None:
-            built[place] = tag("li", condition, ": ", _leaf(tree, part), id=name, class_="leaf")
+            built[place] = tag(
+                "li", condition, ": ", _leaf(tree, part, noise), id=name, class_="leaf"
+            )
             continue
         by = tag("span", f" — look at {word(part.test.feature)}", class_="by")
         below = tag("ul", *(built[child] for child in part.children))
@@ -203,10 +212,10 @@ def _folding(tree: Tree, parts: Sequence[Part], number_: int, *, levels: int | N
     return tag("ul", built[0], class_="tree")
 
 
-def _leaf(tree: Tree, part: Part) -> Html:
+def _leaf(tree: Tree, part: Part, noise: Noise) -> Html:
     """Return what leaves with one answer say, with the support that was released."""
     schema, leaves = tree.schema, _leaves(tree, part.places)
-    counts = _counts(leaves, schema)
+    counts = _counts(leaves, schema, noise)
     if tree.scores:
         assert isinstance(part.answer, tuple)
         return joined((tag("b", score_words(part.answer, schema)), counts))
@@ -235,17 +244,18 @@ def _leaves(tree: Tree, places: Sequence[int]) -> list[Node]:
     return found
 
 
-def _counts(leaves: Sequence[Node], schema: Schema) -> Html | None:
+def _counts(leaves: Sequence[Node], schema: Schema, noise: Noise) -> Html | None:
     """Return released counts, added up over leaves that all have them."""
+    end = "; no more than noise" if counts_words(leaves, schema, noise)[1] else ""
     classes = schema.classes or ()
     rows = [leaf.released.get("class_counts") for leaf in leaves]
     if classes and all(isinstance(row, tuple) and len(row) == len(classes) for row in rows):
         sums = [sum(column) for column in zip(*rows, strict=True)]
         said = ", ".join(f"{word(c)} {n:,}" for c, n in zip(classes, sums, strict=True))
-        return tag("small", f" noisy counts: {said}", class_="by")
+        return tag("small", f" noisy counts: {said}{end}", class_="by")
     sizes = [leaf.released.get("count") for leaf in leaves]
     if all(isinstance(size, int) for size in sizes):
-        return tag("small", f" noisy count: {sum(sizes):,}", class_="by")  # type: ignore[arg-type]
+        return tag("small", f" noisy count: {sum(sizes):,}{end}", class_="by")  # type: ignore[arg-type]
     return None
 
 
@@ -295,11 +305,12 @@ def _example(
     )
     return joined(
         (
-            tag("h3", "Follow one example"),
+            tag("h3", "Follow one example", class_="screen"),
             tag(
                 "p",
                 "Type in values by hand: the page shows the way through the model, and what it "
                 "says at the end.",
+                class_="screen",
             ),
             tag("noscript", tag("p", "This needs JavaScript. All else on this page does not.")),
             form,

@@ -91,7 +91,7 @@ def to_model_card(facts: Facts) -> str:
         ]
     lines += ["### What is not promised", ""]
     lines += [f"- {_plain(line)}" for line in say.not_promised(facts)]
-    lines += ["", "## Uses", "", _plain(say.PREPROCESSING), "", "## Evaluation", ""]
+    lines += ["", "## How values are read", "", _plain(say.PREPROCESSING), "", "## Evaluation", ""]
     if found is None:
         lines += ["Not known: no records were set aside for a test.", ""]
     else:

@@ -244,9 +244,7 @@ def _figure(number: str, meaning: str) -> Html:
 def _books(facts: Facts) -> Html:
     card, spending = facts.model.privacy, facts.spending
     digits, total = spending.shown
-    names = [
-        row.what if row.times == 1 else f"{row.what} ({row.times} times)" for row in spending.rows
-    ]
+    names = [row.what if row.times == 1 else f"{row.times} x {row.what}" for row in spending.rows]
     parts: list[object] = [tag("h2", "The books", id="books")]
     unit = spending.unit
     if spending.known and math.isfinite(spending.total):
@@ -397,7 +395,11 @@ def _ledger(facts: Facts) -> list[object]:
         tag(
             "figure",
             bar,
-            tag("figcaption", "Spent (this model's draw in the other colour) and left (pale)."),
+            tag(
+                "figcaption",
+                "From left to right: what draws took (orange: this model; blue: others), and what "
+                "is left (pale).",
+            ),
         ),
         tag("p", which),
         table(
@@ -446,6 +448,7 @@ def _record(facts: Facts) -> Html:
         f"{card.protocol}"
     )
     delta = f", delta {card.delta:.2g}" if card.delta else ""
+    rho = "" if card.accountant == "pure" else f"; rho {card.rho:.4g}"
     parts: list[object] = [
         tag("h2", "The record", id="record"),
         tag(
@@ -463,7 +466,7 @@ def _record(facts: Facts) -> Html:
                     f"epsilon {card.requested_epsilon:.6g}"
                     + (f", delta {card.requested_delta:.2g}" if card.requested_delta else ""),
                 ),
-                ("spent", f"epsilon {card.epsilon:.6g}{delta}; rho {card.rho:.4g}"),
+                ("spent", f"epsilon {card.epsilon:.6g}{delta}{rho}"),
                 ("neighbouring tables", card.adjacency),
                 (f"replacing one {facts.whom}", f"epsilon {card.replace_one_epsilon:.6g}{delta}"),
                 ("unit of privacy", say.who_words(facts)),
@@ -531,6 +534,7 @@ def _record(facts: Facts) -> Html:
                 [(f"{word(schema.target)} (target)", target), *features],
             ),
             None if more <= 0 else tag("p", f"{more:,} more features are in the model file."),
+            printed=len(features) <= 100,
         ),
     ]
     return tag("section", *parts, aria_labelledby="record")

@@ -182,7 +182,7 @@ def _entry(facts: Facts, release: Release) -> dict[str, Any]:
             administrative[name] = getattr(release, name)
     implementation = {
         "preprocessing_and_hyperparameter_tuning": f"{say.PREPROCESSING} "
-        + " ".join(f"{line}." for line in say.public_words(facts)),
+        + f"Taken as public: {'; '.join(say.public_words(facts))}.",
         "mechanisms": _mechanisms(facts),
     }
     if release.justification is not None:

@@ -51,11 +51,11 @@ def who_words(facts: Facts) -> str:
         column = "" if schema.unit is None else f" (told apart by the column {quoted(schema.unit)})"
         return (
             f"Every person in the table{column}, with all of their records together. The numbers "
-            "below are per person, however many records there are of one."
+            "here are per person, however many records there are of one."
         )
     return (
         "Every record of the table, each by itself. If a person has several records, the numbers "
-        "below are for one of them: with k records, epsilon is k times as large for the person."
+        "here are for one of them: with k records, epsilon is k times as large for the person."
     )
 
 

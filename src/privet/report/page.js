@@ -55,8 +55,10 @@
       return data.target + ": " + digits(Math.min(high, Math.max(low, answer[0])), 5);
     }
     const best = answer.indexOf(Math.max(...answer));
+    const said = data.target + ": " + data.classes[best];
+    if (answer[best] === 1) return said; // a drawn label, not an estimate
     const each = answer.map((share, k) => data.classes[k] + " " + share.toFixed(3));
-    return data.target + ": " + data.classes[best] + " (" + each.join(", ") + ")";
+    return said + " (" + each.join(", ") + ")";
   };
 
   const answer = (event) => {

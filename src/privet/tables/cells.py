@@ -188,7 +188,9 @@ class CellsOfTable(Cells):
         ]
 
     def _charge(self, mechanisms: Sequence[Any], question: Question) -> None:
-        _log.info("%s: %d cells: %s", place_words(self._place), len(self), question_words(question))
+        if len(self):
+            place, what = place_words(self._place), question_words(question)
+            _log.info("%s: %s%s", what, place, f", {len(self)} cells" if len(self) > 1 else "")
         self._table.ledger.charge(
             self._ledger_cells,
             mechanisms[0] if len(mechanisms) == 1 else mechanisms,

@@ -612,7 +612,8 @@ class PrivateCells(ScoredCells):
         self._charge(mechanisms, Question(QuestionKind.WHOLE_TREE, depth=depth))
         rates = [mechanism.rate for mechanism in mechanisms]
         inside = behind_table[self._table]
-        _log.info("drawing %d trees (the first time on a machine, loops are compiled)", len(self))
+        trees = "a tree" if len(self) == 1 else f"{len(self)} trees"
+        _log.info("drawing %s (the first time on a machine, loops are compiled)", trees)
         return draw_trees(
             inside.engine,
             behind_cells[self],
