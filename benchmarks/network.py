@@ -433,7 +433,7 @@ def main() -> None:
     parser.add_argument("--data", default=FOLDER)
     parser.add_argument("--out", default=RESULTS)
     parser.add_argument("--sets", nargs="+", default=["adult", "covertype"])
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--delay", type=float, default=0.01, help="seconds, each way")
     given = parser.parse_args()
     rows, rounds = [], []

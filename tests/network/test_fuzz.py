@@ -67,7 +67,7 @@ def test_a_party_survives_what_a_coordinator_may_send(tmp_path):
             message = fuzzed(generator, QUESTIONS)
             before = party.table.ledger.total.epsilon
             line.ask(0, message)
-            _, found = line.take(20)
+            _, found = line.take(600)
             reply = decode_as(Reply, found)
             spent = party.table.ledger.total.epsilon - before
             assert spent >= 0

@@ -30,7 +30,7 @@ def north(count=20):
 
 def ask(line, number, *question):
     line.ask(number, encode(Request(number, 0, *question)))
-    found = line.take(20)
+    found = line.take(600)
     line.done(number)
     return None if found is None else decode_as(Reply, found[1])
 
@@ -56,7 +56,7 @@ def test_large_messages_go_in_pieces(place, monkeypatch):
         for size in (0, 1, 999, 1000, 1001, 250_000):
             message = b"x" * size
             line.ask(0, message)
-            assert line.take(20)[1] == 2 * message
+            assert line.take(600)[1] == 2 * message
             assert sent[-1] == message
 
 

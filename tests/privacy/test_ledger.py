@@ -544,6 +544,28 @@ def test_closed_books_refuse_every_further_charge():
     assert len(ledger.entries) == 1
 
 
+def test_what_is_paid_again_comes_besides_the_budget():
+    """As if there had been one question only: what is left, and what is refused."""
+    ledger, half = Ledger(Budget(1.0)), DiscreteLaplace(1, Fraction(1, 2))
+    ledger.charge(ledger.root, half, WHAT, HERE)
+    ledger.pay_besides(Fraction(1, 2))
+    ledger.charge(ledger.root, half, WHAT, HERE)
+    assert (ledger.total.epsilon, ledger.left) == (1, Fraction(1, 2))
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(ledger.root, DiscreteLaplace(1, Fraction(3, 4)), WHAT, HERE)
+    ledger.charge(ledger.root, half, WHAT, HERE)
+    assert (ledger.total.epsilon, ledger.left) == (Fraction(3, 2), 0)
+    for books in (Ledger(Budget(1.0)).subledger(Budget(0.5)), Ledger(Budget(1.0, delta=1e-6))):
+        with pytest.raises(BudgetError, match="pay for a loss"):
+            books.pay_besides(Fraction(1, 2))
+
+
+def test_a_count_with_noise_beyond_all_numbers_is_not_remembered():
+    ledger = Ledger(Budget(1.0))
+    ledger.keep_count(ledger.root, np.array([7]), [1e300])
+    assert ledger.counts == ()
+
+
 def test_an_interrupted_charge_leaves_the_books_too_high():
     """Whenever the interrupt comes, the total does not lack what a cell has."""
 

@@ -281,8 +281,10 @@ class Ledger:
         """
         if not cells.cover_all:
             return
-        variances = [deviation**2 for deviation in deviations]
+        variances = [deviation * deviation for deviation in deviations]  # infinite, not an error
         variance = sum(variances) if len(variances) > 1 else len(cells) * variances[0]
+        if variance == math.inf:
+            return
         values = np.atleast_1d(np.asarray(released).sum(axis=0)).tolist()
         found = NoisyCount(tuple(map(int, values)), math.sqrt(variance))
         with self._lock:
