@@ -1,10 +1,13 @@
 """Policy files, and the commands of ``privet party``."""
 
 import re
+from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
 from privet.cli import main
+from privet.network.checks import _asked
 from privet.network.keys import Identity
 from privet.network.policy import Limits, Policy, PolicyError
 from privet.network.site import Site
@@ -144,6 +147,13 @@ def test_check_says_why_a_study_would_be_refused(changed, options, why, party, h
     assert "would be refused" in out
     assert "nothing was reserved or spent" in error
     assert house.store.spent == 0
+
+
+def test_what_a_study_has_left_is_worked_out_exactly(house):
+    """1 - 0.9 is less than 0.1 in doubles."""
+    study = replace(house.policy.study(STUDY), epsilon=1.0)
+    assert not _asked(study, Fraction(9, 10), 0.1, None, ())
+    assert _asked(study, Fraction(9, 10), 0.1000001, None, ())
 
 
 @pytest.mark.parametrize(

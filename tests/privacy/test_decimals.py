@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privet.errors import BudgetExceeded
+from privet.model import PrivacyCard
 from privet.privacy import (
     Budget,
     DiscreteGaussian,
@@ -42,6 +43,7 @@ from privet.privacy.mechanisms import (
 )
 from privet.privacy.quantiles import JointQuantiles, Quantiles
 from privet.privacy.thresholds import Threshold
+from privet.schema import Discovered
 
 PARTS_OF_ONE = [[0.1, 0.9], [0.1] * 10, [0.3, 0.3, 0.4], [0.7, 0.2, 0.1]]
 COUNT = Question(QuestionKind.ROW_COUNT)
@@ -226,3 +228,16 @@ def test_what_an_old_file_has_spent_does_not_shrink(tmp_path):
     with pytest.raises(BudgetExceeded, match=r"epsilon 0\.9, but epsilon 0\.899999 is left"):
         store.reserve(Budget(0.9), "a fit", columns=["age"])
     store.reserve(Budget(0.8999), "a fit", columns=["age"])
+
+
+def test_what_a_discovered_schema_cost_adds_up_and_does_not_shrink():
+    def card(epsilon):
+        paid = Discovered(epsilon, 0.0, "laplace", 2, 0)
+        return PrivacyCard.of(Ledger(Budget(0.2)), (), rows_declared=False, discovered=paid)
+
+    found = card(0.1)
+    assert found.requested_epsilon == 0.3  # and 0.1 + 0.2 is not
+    assert sum(entry.cost.epsilon for entry in found.entries) == Fraction(1, 10)
+    older = (2**30 // 10 + 1) / 2**30  # holds more than what is written for it
+    assert written(older) < Fraction(older)
+    assert sum(entry.cost.epsilon for entry in card(older).entries) == Fraction(older)
