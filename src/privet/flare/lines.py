@@ -194,10 +194,10 @@ class JobStudy(Study):
             )
         if self.protocol not in FEW_ROUNDS:
             raise FederationError(
-                f"{self.protocol} is not for jobs of NVFlare: it takes hundreds of rounds, each of "
-                "which takes NVFlare a fifth of a second, and a secret choice ends with a client "
-                f"that cannot come back into the job. Use one of {', '.join(FEW_ROUNDS)}, or a "
-                "port (privet coordinator serve). Nothing was asked"
+                f"{self.protocol} is not for jobs of NVFlare: it takes hundreds of rounds, which "
+                "are slow there, and a secret choice ends with a client that cannot come back into "
+                f"the job. Use one of {', '.join(FEW_ROUNDS)}, or a port (listen = 'host:port'). "
+                "Nothing was asked"
             )
 
     @contextmanager
