@@ -77,7 +77,7 @@ def test_a_policy_says_what_is_allowed(house):
         ("epsilon = 1.0", 'epsilon = 1.0\nquestions = ["rows"]', "questions must be a list of"),
         ("epsilon = 1.0", "epsilon = 1.0\ntrusted = 0", "trusted must be a whole number"),
         ("peers]", 'peers]\nsouth = "12"', "64 hexadecimal digits"),
-        ("peers]", 'peers]\nnorth = "12"', "north itself"),
+        ("peers]", 'peers]\nnorth = "12"', "itself: list the others"),
         (re.compile("until = .*"), 'until = "soon"', "until must be a day"),
         (re.compile("fingerprint = .*"), 'fingerprint = "x"', "tls.fingerprint"),
         ("[limits]", "[limits", "is no TOML file"),

@@ -8,14 +8,16 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 import privet
 from privet import TopDownClassifier, load
 from privet.errors import FederationError, PrivetError
-from privet.federation.wire import Request, decode_as
+from privet.federation import Lost
 from privet.network import Identity, Study
+from privet.network.links import NetworkLink
 from privet.network.runs import Run
 
 from .sites import Answers, Place, Relay, make_party, until
@@ -196,21 +198,27 @@ def test_a_party_that_has_forgotten_is_not_asked(tmp_path, monkeypatch):
     assert [each.asked for each in fresh] == [{}, {}]
 
 
+def lose(monkeypatch, name, number):
+    """Let one answer of a party come too late."""
+    wait = NetworkLink._await
+
+    def waiting(self, asked, deadline):
+        if (self.name, asked) == (name, number):
+            raise Lost(f"party {name!r} did not answer in time")
+        return wait(self, asked, deadline)
+
+    monkeypatch.setattr(NetworkLink, "_await", waiting)
+
+
 @pytest.mark.network
-def test_a_loss_that_ended_a_run_is_no_loss_when_it_is_resumed(tmp_path):
-    place, some = Place(tmp_path, patience=2), parties()
-    reply = some[1].reply
-
-    def stall(study, message):
-        if decode_as(Request, message).number == 12 and 12 not in some[1].asked:
-            time.sleep(4)
-        return reply(study, message)
-
-    some[1].reply = stall
+def test_a_loss_that_ended_a_run_is_no_loss_when_it_is_resumed(tmp_path, monkeypatch):
+    place, some = Place(tmp_path), parties()
     with place.dialling(*some):
-        with pytest.raises(FederationError, match="'south' did not answer"):
-            place.study.fit(learner(), run=tmp_path / "run")
-        until(lambda: 12 in some[1].asked)
+        with monkeypatch.context() as patch:
+            lose(patch, "south", 5)
+            with pytest.raises(FederationError, match="'south' did not answer"):
+                place.study.fit(learner(), run=tmp_path / "run")
+        until(lambda: 5 in some[1].asked)
         model = place.study.fit(learner(), resume=tmp_path / "run")
     assert model.privacy_.private
     assert spent(some) == [1, 1]
@@ -218,22 +226,15 @@ def test_a_loss_that_ended_a_run_is_no_loss_when_it_is_resumed(tmp_path):
 
 @pytest.mark.network
 def test_a_loss_after_which_a_run_went_on_stays_one(tmp_path, monkeypatch):
-    place = Place(tmp_path, names=(*NAMES, "west"), patience=2, least=2)
+    place = Place(tmp_path, names=(*NAMES, "west"), least=2)
     some = [*parties(), Answers(make_party("west", 2))]
-    reply = some[2].reply
-
-    def stall(study, message):
-        if decode_as(Request, message).number == 12:
-            time.sleep(4)
-        return reply(study, message)
-
-    some[2].reply = stall
     with place.dialling(*some):
         with monkeypatch.context() as patch:
-            die_at(patch, 60)
+            lose(patch, "west", 5)
+            die_at(patch, 16)
             with pytest.raises(Died):
                 place.study.fit(learner(), run=tmp_path / "run")
-        until(lambda: 12 in some[2].asked)
+        until(lambda: 5 in some[2].asked)
         before = len(some[2].asked)
         model = place.study.fit(learner(), resume=tmp_path / "run")
         assert len(some[2].asked) == before
@@ -330,39 +331,40 @@ def test_there_is_no_study_file(tmp_path):
 # Real processes
 
 
-def command(place, *given, **options):
+FITTED = Path(__file__).with_name("fitted.py")
+
+
+def command(place, *given, script=("-m", "privet")):
     environment = {**os.environ, "PYTHONPATH": str(next(iter(privet.__path__)) + "/..")}
     return subprocess.Popen(
-        [sys.executable, "-m", "privet", *map(str, given)],
+        [sys.executable, *map(str, script), *map(str, given)],
         cwd=place.folder,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        **options,
     )
 
 
-def fit_command(place, *more):
-    return command(
-        place, "fit", "--parties", "study.toml", "--learner", "topdown", "--force", *more
-    )
+def fit_command(place, *more, **options):
+    given = ("fit", "--parties", "study.toml", "--learner", "topdown", "--force", *more)
+    return command(place, *given, **options)
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("protocol", ["noisy-counts", "local-rnm", "secure-sum"])
-def test_a_coordinator_that_is_killed_goes_on(tmp_path, protocol):
+@pytest.mark.parametrize(
+    ("protocol", "lives"),
+    [("noisy-counts", (1, 4, 6)), ("local-rnm", (1, 4, 6)), ("secure-sum", (3, 30, 60))],
+)
+def test_a_coordinator_that_is_killed_goes_on(tmp_path, protocol, lives):
+    """Killed after some more answers, again and again."""
     place = Place(tmp_path, protocol=protocol)
-    run = tmp_path / "run"
     with place.sites():
-        for lives in range(3):
-            more = ("--resume", "run") if lives else ("--run", "run")
-            process = fit_command(place, *more)
-            size = (run / "answers").stat().st_size if lives else 0
-            until(lambda size=size: _grown(run, size), 900)
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            assert process.returncode == -signal.SIGKILL
+        for life, answers in enumerate(lives):
+            more = ("--resume", "run") if life else ("--run", "run")
+            process = fit_command(place, *more, script=(FITTED, answers))
+            said, _ = process.communicate(timeout=900)
+            assert process.returncode == -signal.SIGKILL, said
         process = fit_command(place, "--resume", "run")
         said, _ = process.communicate(timeout=900)
         assert process.returncode == 0, said
@@ -371,10 +373,6 @@ def test_a_coordinator_that_is_killed_goes_on(tmp_path, protocol):
         said, _ = check.communicate(timeout=900)
         assert "has epsilon 3 left" in said  # of 4: nothing was paid twice
     assert load(tmp_path / "model.json").privacy.private
-
-
-def _grown(run, size):
-    return (run / "answers").exists() and (run / "answers").stat().st_size > size + 3000
 
 
 @pytest.mark.network

@@ -68,9 +68,15 @@ class _Pipe:
             size -= len(part)
         return b"".join(parts)
 
-    def close(self) -> None:
+    def finish(self) -> None:
+        """Send nothing more; the other end may still do so, until it has noticed."""
         self._outbox.put(None)
         self._writer.join(1)  # longer only if nobody reads
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self.finish()
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
@@ -270,9 +276,10 @@ def at_the_desk(connection: socket.socket, names: list[str]) -> Iterator[dict[st
         reader.start()
         yield lines
     finally:
-        pipe.close()
+        pipe.finish()
         if reader.is_alive():
-            reader.join(2)
+            reader.join(5)  # the desk closes its end when the next fit may come
+        pipe.close()
 
 
 class _Outgoing(SimpleQueue[bytes | None]):
