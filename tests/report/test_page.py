@@ -251,6 +251,9 @@ def test_only_the_state_sets_the_verdict(tree, ledger):
     told = Facts(replace(model, privacy=replace(lying, notes=notes)))
     assert told.state is State.NOT_PRIVATE
 
+    less = replace(model.privacy, epsilon=5.0, requested_epsilon=12.0)  # 12 is what is promised
+    facts = Facts(replace(model, privacy=less))
+    assert sum("protects nobody" in line for line in facts.doubts) == 1
     high = replace(model.privacy, epsilon=12.0, requested_epsilon=12.0)
     facts = Facts(replace(model, privacy=high))
     assert facts.state is State.DOUBTFUL

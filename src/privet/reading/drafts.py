@@ -71,7 +71,8 @@ def draft_schema(
         if len(listed) > MAX_CATEGORIES:
             warnings.warn(
                 f"column {quoted(name)} was left out of the draft: it has too many distinct values "
-                "for a category; add it by hand if it is a feature",
+                "for a category; add it by hand if it is a feature, or as the unit if it says "
+                "whose a record is (docs/schema.md)",
                 UserWarning,
                 stacklevel=3,
             )

@@ -24,6 +24,7 @@ from privet.privacy import (
     QuestionKind,
     Withdrawal,
     at_least,
+    caution,
     mechanism_words,
     place_words,
     question_words,
@@ -192,6 +193,9 @@ class Facts:
     def doubts(self) -> list[str]:
         """Say what does not undo the guarantee, and yet should stop a release."""
         found = self.model.privacy.doubts(self.model.schema.classes)
+        high = caution(self.guarantee.epsilon)  # what could have been spent, which is promised
+        if high is not None and caution(self.model.privacy.epsilon) is None:
+            found.append(high)
         path = self.spending
         if self.model.record is not None and not path.known and math.isfinite(path.total):
             found.append("the entries of the dearest path do not add up to the total")
