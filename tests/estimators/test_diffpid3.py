@@ -24,7 +24,7 @@ from privet import (
 )
 from privet.datasets import PATIENTS, make_patients
 from privet.errors import BudgetError, DataError, LedgerFileError, PrivetError, SchemaError
-from privet.privacy import Budget
+from privet.privacy import Budget, as_float, exact
 
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
 TINY = Schema({"x": Numeric(0, 1, bins=2)}, target="y", classes=[0, 1])
@@ -90,8 +90,8 @@ def test_the_ledger_never_exceeds_epsilon_and_full_trees_spend_it_exactly(
     levels = {entry.place for entry in card.entries}
     assert len(levels) == model.tree_.depth + 1
     depth = min(max_depth, 3)
-    share = float(Fraction(epsilon) / (2 * (depth + 1)))
-    assert all(entry.epsilon in (share, 2 * share) for entry in card.entries)
+    share = exact(epsilon) / (2 * (depth + 1))
+    assert all(entry.epsilon in (as_float(share), as_float(2 * share)) for entry in card.entries)
 
 
 @SEEDED
