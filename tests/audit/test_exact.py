@@ -217,6 +217,7 @@ WHOLE = {
 #: levels or classes, or by another criterion.
 LONG = {
     "PrivateTreeClassifier, without merging",
+    "PrivateTreeClassifier, a number and a category",
     "PrivateTreeClassifier, depth 2",
     "PrivateTreeClassifier, quantiles",
     "PrivateBoostingClassifier, one round, pure",
@@ -232,11 +233,14 @@ LONG = {
     "DiffPC45Classifier, entropy, published",
     "DiffPC45Classifier, gini, published",
 }
-#: The same of questions.
+#: The same of questions, and of what tests/audit/test_discovery.py has, too.
 LONG_QUESTIONS = {
     "Probe, draw_trees, depth 3, 4 classes",
     "SharedProbe, share_splits, gini, 4 classes",
     "SharedProbe, share_labels, 4 classes",
+    "DiscoveryProbe, 2 rows per person, Gaussian noise",
+    "DiscoveryProbe, 2 rows per person, Laplace noise",
+    "DiscoveryProbe, persons, Laplace noise",
 }
 
 

@@ -36,6 +36,14 @@ def test_all_are_checked():
 
 @pytest.mark.filterwarnings("ignore::privet.PrivacyLeakWarning")
 @pytest.mark.filterwarnings("ignore::privet.errors.ColumnTypeWarning")
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks={})
+@parametrize_with_checks(ESTIMATORS[:2], expected_failed_checks={})
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.engines
+@pytest.mark.filterwarnings("ignore::privet.PrivacyLeakWarning")
+@pytest.mark.filterwarnings("ignore::privet.errors.ColumnTypeWarning")
+@parametrize_with_checks(ESTIMATORS[2:], expected_failed_checks={})
+def test_scikit_learn_check_of_the_others(estimator, check):
     check(estimator)
