@@ -252,8 +252,9 @@ def choose(
         covered=table.covered,
         notes=(
             f"one of {len(candidates)} candidates that learnt from the same records, chosen on "
-            "other records, and scored on others again, by a hash of each record; the candidates' "
-            f"costs add up; {found.rule}",
+            "other records, and scored on others again, by a hash of each "
+            f"{'record' if public.unit is None else 'person'}; the candidates' costs add up; "
+            f"{found.rule}",
         ),
         unit=public.unit,
         discovered=public.discovered,
