@@ -86,7 +86,7 @@ def not_promised(facts: Facts) -> list[str]:
         "ill more often) is what a model is for, and can be concluded about those who are not in "
         "the table, too.",
         "That what was declared as public is protected: names of columns, bounds, lists of "
-        "categories and classes (see the record below).",
+        "categories and classes.",
     ]
     if whom == "record":
         found.append("That several records of one person are protected as one.")
