@@ -355,9 +355,30 @@ def test_a_dealer_that_gives_up_until_it_is_lucky_is_shown_the_door():
         assert dealer.shown == deals
         # A choice that is left hanging counts as given up when the next one is asked for.
         assert [each._given_up for each in parties] == [tries] * 3
-    with pytest.raises(FederationError, match="joins no more of them"):
+    spent = [each.table.ledger.total for each in parties]
+    with pytest.raises(Refused, match=r"joins no more of them, and nothing .* begin a new study"):
         best(FederatedTable(parties, dealer=dealer), 0.01)
     assert dealer.tries == 5
+    assert [each.table.ledger.total for each in parties] == spent
+
+
+def test_choices_that_are_asked_for_at_once_do_not_give_a_dealer_more_tries():
+    """Each of them is told of those that were given up, or hang, when it is shown its deals."""
+    parties = three()
+    FederatedTable(parties)  # which joins them
+    first, names = parties[0], ["p0", "p1", "p2"]
+    root = first.answer(0, "root", None)
+    choices = [
+        first.answer(root, "share_labels", 0.1, 3, names, bytes([number]) * 16)
+        for number in range(4)
+    ]
+    for given_up, choice in enumerate(choices):
+        wanted = 4 * 4**given_up
+        assert first.answer(choice, "step", [bytes(96)] * (wanted - 1)) == -wanted
+        assert first.answer(choice, "step", [bytes(96)] * wanted) >= 0
+        if given_up % 2:
+            first.answer(choice, "forget")
+    assert first.misdealt == (4, False)
 
 
 def test_after_a_choice_that_was_given_up_more_deals_are_made():

@@ -536,7 +536,10 @@ def choice_of(parties, question, *asked, **given):
     digests = [Deal(master, shape, 3).digests() for master in masters]
     words = []
     for place in names:
-        kept = parties[place].answer(choices[place], "step", digests)
+        parties[place].answer(choices[place], "step", digests)
+        key, name = parties[place].keys.common_key(), parties[place]._choices[choices[place]]
+        said = [dealing.said_of(key, name._round_name, digests, each) for each in names]
+        kept = dealing.kept_of(said, 4)
         deal = Deal(masters[kept], shape, 3)
         # The parties trust the key of no dealer here: let each read its own key as it is.
         parties[place].keys.open_dealt = lambda sealed, _: sealed

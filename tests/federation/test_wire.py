@@ -406,7 +406,7 @@ def test_what_is_no_message_is_refused_without_a_word_about_it(message):
 
 
 def test_another_version_is_refused():
-    for start in (b"", b"PVW", b"PVW\x00", b"PVW\x01", b"PVW\x04", b"PVX\x05", b"\x80\x05N."):
+    for start in (b"", b"PVW", b"PVW\x00", b"PVW\x01", b"PVW\x05", b"PVX\x06", b"\x80\x06N."):
         with pytest.raises(WireError, match=SAYS):
             decode(start + b"N")
 

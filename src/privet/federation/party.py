@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from privet.errors import FederationError, PrivetError
 from privet.federation.mpc import (
+    MOST_DEALS,
     SHARES,
     CheatingDealer,
     MaskKeys,
@@ -427,8 +428,12 @@ class Party:
         if question == "step":
             if target not in self._choices:
                 raise Refused(f"party {self.name!r} takes part in no such choice")
+            choice = self._choices[target]
+            # Of all that were given up until now, also since it was asked for.
+            given_up = self.misdealt[0] - choice.unproved
+            choice.least_deals = least_deals(choice.members, given_up)
             try:
-                return self._choices[target].step(*given)
+                return choice.step(*given)
             except FederationError as error:
                 self._cheated = self._cheated or isinstance(error, CheatingDealer)
                 self._drop_choice(target)
@@ -446,8 +451,8 @@ class Party:
             scores, given, how = (made,), given[1:], fingerprint(how, marked)
         if question in SHARES:
             self._check_room()
-            self._check_dealer(question)
             *asked, honest, members, nonce = self._check_round(given)
+            self._check_dealer(question, len(members))
             # A round's name is made of all that was asked. A party that was asked something else,
             # for less noise, or about other cells, has other masks, and nobody can read the sum.
             # And of all names and keys: a party that knows others by them has other masks, too.
@@ -455,7 +460,7 @@ class Party:
             name = fingerprint(self.keys.known, *about)
             found = SHARES[question](cells, *scores, *asked, honest, self.keys, members, name)
             if isinstance(found, SecretChoice):
-                return self._join_choice(found, len(members))
+                return self._join_choice(found)
             return found
         found = getattr(cells, question)(*scores, *given, **options)
         if isinstance(found, Tally):  # whole numbers: of records, or of persons
@@ -567,8 +572,11 @@ class Party:
         choice = self._choices.pop(number, None)
         self._given_up += choice is not None and choice.unproved
 
-    def _check_dealer(self, question: str) -> None:
-        """Refuse choices after a dealer has cheated; give up those that were left hanging."""
+    def _check_dealer(self, question: str, members: int) -> None:
+        """Refuse choices after a dealer has cheated, or may try until it is lucky.
+
+        Choices that were left hanging are given up.
+        """
         if question not in CHOICES:
             return
         if self._cheated:
@@ -579,6 +587,13 @@ class Party:
         for number, choice in list(self._choices.items()):
             if choice.unproved:
                 self._drop_choice(number)
+        if least_deals(members, self._given_up) > MOST_DEALS:
+            raise Refused(
+                f"party {self.name!r} refuses: {self._given_up} secret choices ended while what "
+                "was dealt for them was checked, and with one more a dealer could have tried until "
+                "it was lucky. It joins no more of them, and nothing was charged for this one: "
+                "begin a new study, under another name, or use another protocol"
+            )
 
     def _view(self, view: View | None) -> View:
         """Return a view of this party's own schema, whatever the others call their tables."""
@@ -610,8 +625,7 @@ class Party:
         self._check_room()
         self._cells[number] = cells
 
-    def _join_choice(self, choice: SecretChoice, members: int) -> int:
-        choice.least_deals = least_deals(members, self._given_up)
+    def _join_choice(self, choice: SecretChoice) -> int:
         number = self._number()
         self._choices[number] = choice
         return number

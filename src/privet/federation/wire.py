@@ -21,7 +21,7 @@ makes the value of bytes. The contract:
 
 The grammar; numbers are little-endian, a *count* has four bytes::
 
-    message = "PVW" version value           the version is one byte: 5
+    message = "PVW" version value           the version is one byte: 6
     value   = "N" | "T" | "F"               None, True, False
             | "i" 8 bytes                   int from -2^63 to 2^63 - 1
             | "I" size bytes                any other int; two's complement, as short as can be;
@@ -73,7 +73,7 @@ from privet.schema import MAX_BINS, Categorical, Date, Integer, Numeric, Schema
 from privet.tables import Binary, Each, Multiway, ReleasedSplits, Split, Thresholds, View
 
 #: What every message begins with: the name of the format, and its version.
-MAGIC = b"PVW\x05"
+MAGIC = b"PVW\x06"
 #: Bytes of a message. The randomness of a secret choice is by far the largest.
 MOST_BYTES = 2**30
 #: How deep values may be nested.

@@ -11,6 +11,7 @@ from privet.federation.mpc.dealing import (
     ChoiceShape,
     Deal,
     checked_by,
+    kept_of,
     least_deals,
     parts_of,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "excluded_score",
     "fingerprint",
     "has_room",
+    "kept_of",
     "least_deals",
     "open_sum",
     "openings",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from typing import NamedTuple
@@ -350,10 +350,19 @@ def _draw(key: bytes, place: int, sizes: RoundSizes) -> Words:
     return key_stream(own, sizes.free + sizes.corrected)
 
 
-def kept_of(key: bytes, round_name: bytes, shown: Sequence[bytes]) -> int:
-    """Return which deal is kept: by a key that only the members have, after digests were shown."""
-    found = hmac.digest(key, b"kept" + round_name + b"".join(shown), "sha256")
-    return int.from_bytes(found[:16], "little") % len(shown)
+def said_of(key: bytes, round_name: bytes, shown: Sequence[bytes], place: int) -> int:
+    """Return what a member says on which deal is kept, after digests were shown.
+
+    By a key that only the members have. Whoever lacks it knows what is kept when *all* members have
+    said theirs, and nothing before: so none of them can be asked in place of another.
+    """
+    about = b"kept" + place.to_bytes(4, "little") + round_name + b"".join(shown)
+    return int.from_bytes(hmac.digest(key, about, "sha256")[:16], "little") % len(shown)
+
+
+def kept_of(said: Iterable[int], deals: int) -> int:
+    """Return which deal is kept, by what all members say."""
+    return sum(said) % deals
 
 
 def checked_by(place: int, kept: int, deals: int, members: int) -> list[int]:

@@ -56,6 +56,8 @@ class MaskKeys:
         self._rounds: set[bytes] = set()
         self._common: bytes | None = None
         self._dealer: bytes | None = None
+        #: What was dealt to this party.
+        self._dealt: set[bytes] = set()
 
     @property
     def public_key(self) -> bytes:
@@ -129,11 +131,17 @@ class MaskKeys:
         return round_key(self._shared[other], b"privet sealing")
 
     def open_dealt(self, sealed: Any, name: bytes) -> bytes:
-        """Return the key that the dealer sealed for this party, for a deal of some name."""
+        """Return the key that the dealer sealed for this party, for a deal of some name. Once."""
         if self._dealer is None or self._roster is None:
             raise FederationError("this party knows no dealer")
         key = dealing_key(self._private, self._dealer, self._roster, self.name, self._dealer)
-        return unseal(round_key(key, name), sealed)
+        found = unseal(round_key(key, name), sealed)
+        if found in self._dealt:
+            raise FederationError(
+                "this was dealt before: numbers that hide two things hide neither. The choice ends"
+            )
+        self._dealt.add(found)
+        return found
 
     def common_key(self) -> bytes:
         """Return the key that all parties have, or raise if it was not read yet."""

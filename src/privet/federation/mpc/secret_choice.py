@@ -68,6 +68,7 @@ from privet.federation.mpc.dealing import (
     kept_of,
     least_deals,
     pack,
+    said_of,
     to_bits,
 )
 from privet.federation.mpc.masks import MaskKeys, fingerprint, key_stream
@@ -204,11 +205,14 @@ class SecretChoice:
             raise FederationError("a choice has at least one option, and not that many")
         self._keys, self._members = keys, tuple(sorted(members))
         self._place = self._members.index(keys.name)
+        #: How many take part.
+        self.members = len(self._members)
         #: What the choice is called; with what was dealt, once that was shown.
         self._asked = self._round_name = round_name
         #: How many deals it wants to be shown.
         self.least_deals = least_deals(len(self._members), 0)
-        #: Whether it has said which deal is kept, and does not know yet that all found it right.
+        #: Whether it has said its part of which deal is kept, and does not know yet that all found
+        #: what was dealt right.
         self.unproved = False
         #: One of them adds what is public.
         self._leads = self._place == 0
@@ -219,10 +223,10 @@ class SecretChoice:
     def step(self, given: Any) -> int | Tagged | Words:
         """Return this party's next words.
 
-        For every batch of rows it is given the digests of all deals, and says which one is kept,
-        or, if these are too few, how many it wants to be shown, as a number below 0; then the
-        masters of those that it checks, and its own share; then, again and again, what the members
-        opened. Its last words tell, with the others', which options are chosen.
+        For every batch of rows it is given the digests of all deals, and says its part of which one
+        is kept, or, if these are too few, how many it wants to be shown, as a number below 0; then
+        the masters of those that it checks, and its own share; then, again and again, what the
+        members opened. Its last words tell, with the others', which options are chosen.
         """
         try:
             found: int | Tagged | Words = self._exchange.send(given)
@@ -266,14 +270,16 @@ class SecretChoice:
             if self.least_deals > MOST_DEALS:
                 raise FederationError(
                     "too many choices were given up while what was dealt was checked: this party "
-                    "joins no more of them. Its owner may make it anew"
+                    "joins no more of them"
                 )
             shown = yield -self.least_deals
         # Who was shown something else has other masks and tags from here on.
         self._round_name = fingerprint(self._asked, self._step, shown)
-        kept = kept_of(self._keys.common_key(), self._round_name, shown)
+        key = self._keys.common_key()
+        said = [said_of(key, self._round_name, shown, place) for place in range(members)]
+        kept = kept_of(said, len(shown))
         self.unproved = True
-        dealt = yield kept
+        dealt = yield said[self._place]
         checked = checked_by(self._place, kept, len(shown), members)
         if type(dealt) is not tuple or len(dealt) != 3 or not _are_masters(dealt[0], len(checked)):
             raise FederationError("this is not the randomness of a choice")

@@ -31,6 +31,7 @@ from privet.federation.mpc import (
     check_cryptography,
     check_range,
     has_room,
+    kept_of,
     open_sum,
     openings,
     winners,
@@ -427,16 +428,17 @@ class SecureSums(AggregationProtocol):
         number, shown = self._ask_dealer(
             0, "deal", tuple(shape), members, count, check=is_shown(count)
         )
-        kept = dict(connections.ask_all("step", shown, target=choices, check=is_place))
-        if len(kept) < len(choices):
+        said = dict(connections.ask_all("step", shown, target=choices, check=is_place))
+        if len(said) < len(choices):
             return None
-        if len(set(kept.values())) > 1 or min(kept.values()) < 0:
+        if min(said.values()) < 0:
             raise FederationError(
-                "the parties do not agree on what was dealt: one of them was asked, or shown, "
-                "something else, or lost its keys"
+                "a party wants to be shown more deals than it said: it was asked something else, "
+                "or lost its keys"
             )
+        kept = kept_of(said.values(), count)
         given: dict[str, Any] = self._ask_dealer(
-            0, "reveal", number, kept[members[0]], check=is_dealt_to(members)
+            0, "reveal", number, kept, check=is_dealt_to(members)
         )
         return given
 
