@@ -233,6 +233,17 @@ class TestPolicy:
             house.open(tell=told.append).greet(STUDY)
         assert "of another epsilon" in told[0]
 
+    def test_a_journal_of_other_messages_is_named_as_old(self, house, monkeypatch):
+        site = house.open()
+        link = SiteLink(site)
+        link.ask(link.ask(0, "root", None), "noisy_counts", 0.25)
+        site.close()
+        told = []
+        monkeypatch.setattr(site_module, "MAGIC", b"PVW\x63")
+        with pytest.raises(Refused, match="its books cannot be used"):
+            house.open(tell=told.append).greet(STUDY)
+        assert "of another version of the messages between parties" in told[0]
+
     def test_a_changed_policy_needs_a_new_approval(self, house):
         house.write(approve="ask")
         approve(house.policy, STUDY)

@@ -16,6 +16,7 @@ import privet
 from privet import TopDownClassifier, load
 from privet.errors import FederationError, PrivetError
 from privet.federation import Lost
+from privet.federation.wire import MAGIC
 from privet.network import Identity, Study
 from privet.network.links import NetworkLink
 from privet.network.runs import Run
@@ -169,6 +170,15 @@ def test_a_run_is_resumed_only_as_it_was_begun(tmp_path, monkeypatch):
         paid = spent(some)
         with pytest.raises(FederationError, match="had another parameters"):
             place.study.fit(learner(0.5), resume=run)
+        plan = (run / "run.json").read_text()
+        for old in (
+            plan.replace(f'"wire": {MAGIC[3]},', '"wire": 4,'),
+            plan.replace('"wire"', '"w"'),
+        ):
+            (run / "run.json").write_text(old)
+            with pytest.raises(FederationError, match="another version of the messages between"):
+                place.study.fit(learner(), resume=run)
+        (run / "run.json").write_text(plan)
         with pytest.raises(FederationError, match=r"there is a run in .* already"):
             place.study.fit(learner(), run=run)
         with pytest.raises(FederationError, match="no run in"):

@@ -1,12 +1,13 @@
 """Streams between parties and their coordinator: who is let in, what goes over them."""
 
+import re
 import time
 
 import grpc
 import pytest
 
 from privet.errors import FederationError
-from privet.federation import Refused
+from privet.federation import Refused, wire
 from privet.federation.wire import Reply, Request, decode_as, encode
 from privet.network import Certificate, Identity, digest_of, keys, transport
 from privet.network.transport import Port
@@ -169,6 +170,23 @@ def test_a_party_of_another_kind_is_sent_away_with_a_reason(place, what, value, 
         assert why in said[0]
         assert why in port.lines["north"].trouble
         assert not port.lines["north"].connected
+
+
+def test_another_version_of_the_messages_is_named_at_both_ends(place):
+    other = bytes([*wire.MAGIC[:3], wire.MAGIC[3] - 1])
+    said_both = rf"speaks version {other[3]} of the messages .*install the same version"
+    with port_of(place) as port:
+        line, greeting = port.lines["north"], port._greeting
+        port._greeting = greeting.replace(wire.MAGIC, other)
+        with place.dialling(north()) as said:
+            until(lambda: said and line.trouble)
+            assert re.match(f"the coordinator {said_both}", said[0])
+            assert re.match(f"it takes no part: the coordinator {said_both}", line.trouble)
+        port._greeting = greeting
+        old = encode(north().greet("test")).replace(wire.MAGIC, other)
+        with Raw(place, port.number) as raw:
+            raw.talk([b"G" + old])
+        assert re.match(f"it {said_both}", line.trouble)
 
 
 def test_a_party_that_takes_no_part_says_why(place):

@@ -38,6 +38,12 @@ from privet.privacy.coins import SeededBytes
 _HEAD = struct.Struct("<cHQ32sQ")
 _SUM = struct.Struct("<I")
 _ANSWER, _LOSS = b"A", b"L"
+#: What parts of a plan are called that have no name of their own.
+_SAID = {
+    "format": "format",
+    "privet": "version of Privet",
+    "wire": "version of the messages between parties",
+}
 
 
 class Run:
@@ -108,11 +114,11 @@ class Run:
             first = kept["first"]
         except (OSError, ValueError, KeyError, TypeError):
             raise FederationError(f"there is no run in {directory} that could be resumed") from None
-        for what in kept:
-            if what != "first" and kept[what] != plan.get(what):
+        for what in {**plan, **kept}:
+            if what != "first" and kept.get(what) != plan.get(what):
                 raise FederationError(
-                    f"the run in {directory} had another {what} than this one: resume it with what "
-                    "it was begun with, or begin a new one. Nothing was asked"
+                    f"the run in {directory} had another {_SAID.get(what, what)} than this one: "
+                    "resume it with what it was begun with, or begin a new one. Nothing was asked"
                 )
         return cls(directory, {**plan, "first": first})
 

@@ -182,13 +182,15 @@ class _Served:
             ("party", "of another party"),
             ("schema", "of another schema"),
             ("version", "of another version of Privet"),
+            ("wire", "of another version of the messages between parties"),
             ("epsilon", "of another epsilon, which was reserved when the study began"),
         ):
             if opening.get(key) != expected[key]:
+                was = quoted(opening.get(key, "an older one"))
                 raise JournalError(
-                    f"the journal {journal.path} is {what} ({quoted(opening.get(key))}). Nothing "
-                    "is answered: a study is finished as it was begun; change back what has "
-                    "changed, or close it and begin another one"
+                    f"the journal {journal.path} is {what} ({was}, now {quoted(expected[key])}). "
+                    "Nothing is answered: a study is finished as it was begun; change back what "
+                    "has changed, or close it and begin another one"
                 )
         for record in journal.records:
             self._learn(record)
@@ -519,6 +521,7 @@ class _Served:
             "coordinator": self.site.policy.coordinator,
             "schema": digest_of(self.site.schema),
             "version": __version__,
+            "wire": MAGIC[3],
             "epsilon": self.policy.epsilon,
         }
 

@@ -45,6 +45,7 @@ from typing import Any
 from privet import __version__
 from privet.errors import FederationError
 from privet.federation import PROTOCOLS, FederatedTable
+from privet.federation.wire import MAGIC
 from privet.network.coordinator import Desk, at_the_desk, find
 from privet.network.interface import NVFLARE, digest_of
 from privet.network.keys import Certificate, Identity, read_fingerprint
@@ -312,6 +313,7 @@ class Study:
         return {
             "format": 1,
             "privet": __version__,
+            "wire": MAGIC[3],
             "study": self.name,
             "schema": digest_of(self.schema),
             "protocol": self.protocol,

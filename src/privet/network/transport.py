@@ -371,6 +371,8 @@ class Port:
     def _check_greeting(self, line: Line, letter: bytes, body: bytes) -> str | None:
         """Return what is wrong with what a party says first; None if nothing is."""
         greeting: Any = None
+        if (other := _other_version(body)) is not None:
+            return _other_wire("it", other, "the coordinator")
         if letter in (b"G", b"R"):
             with suppress(WireError):
                 greeting = decode(body)
@@ -532,7 +534,12 @@ class Dialler:
         """Answer what comes, until the stream ends."""
         study: str | None = None
         for letter, body in _messages(self._call):
-            if letter == b"G" and study is None:
+            if letter == b"G" and (other := _other_version(body)) is not None:
+                self._declined = True
+                why = _other_wire("the coordinator", other, "this site")
+                outbox.put(bytes(_coded_refusal(why)))
+                self._say(why)
+            elif letter == b"G" and study is None:
                 study = _study_of(body)
                 try:
                     outbox.put(b"G" + encode(self._answering.greet(study)))
@@ -541,7 +548,7 @@ class Dialler:
                     outbox.put(bytes(_coded_refusal(str(error))))
                     self._say(f"no part in the study {study!r}: {error}")
             elif letter == b"R":
-                if not self._declined:
+                if not self._declined and _other_version(body) is None:
                     self._say(f"the coordinator refuses: {decode(body)!s}")
                 return
             elif letter == b"W" and study is not None:
@@ -577,6 +584,20 @@ class Dialler:
             f"no stream to {self._address}: nobody listens there (yet), a proxy or firewall is in "
             "between, or the coordinator does not know this site's certificate"
         )
+
+
+def _other_version(coded: bytes) -> int | None:
+    """Return the version of the format in which something is coded, if it is another one."""
+    if coded[:3] != MAGIC[:3] or len(coded) < len(MAGIC) or coded[3] == MAGIC[3]:
+        return None
+    return coded[3]
+
+
+def _other_wire(one: str, version: int, other: str) -> str:
+    return (
+        f"{one} speaks version {version} of the messages between parties, and {other} version "
+        f"{MAGIC[3]}: install the same version of privet"
+    )
 
 
 def _study_of(greeting: bytes) -> str:
