@@ -4,7 +4,10 @@ Four parties, each a process of its own, on this machine; TopDown, epsilon 1. Ev
 is learnt in turn over pipes (``ProcessLink``), over the network by parties without a journal, over
 the network by sites as ``privet party serve`` runs them (policy, journal, ledger file), and the
 last again with a delay on the way, by a relay of our own. Seconds are those of ``fit`` alone, with
-all processes up and one fit before. Then rounds of 12 kB in both directions.
+all processes up and one fit before. How deep a tree grows depends on the noise, and how long a fit
+takes on the depth: so the parties draw the same noise in every way (by seeds: nothing of this is
+private), the n-th fits of all ways ask the same questions, which is checked, and what is compared
+are pairs of these. Then rounds of 12 kB in both directions.
 
 Run ``python benchmarks/network.py``; it writes numbers, a table and a plot to
 ``benchmarks/results``. Needs the benchmark data sets, and ``privet[network]``.
@@ -60,6 +63,7 @@ ALLOWED = {"noisy-counts": 1.5, "local-rnm": 1.5, "secure-sum": 2.0}
 HEAD = (
     "set", "rows", "protocol", "way", "seconds", "least", "most", "repeats",
     "up_most_kB", "down_most_kB", "both_least_kB", "cpu_most_s", "cpu_coordinator_s",
+    "over_pipes", "journal_on_over_off",
 )  # fmt: skip
 
 
@@ -69,7 +73,8 @@ HEAD = (
 def make(folder: str, name: str) -> Party:
     """Make a party from its folder."""
     rows = pq.read_table(Path(folder) / name / "rows.parquet")
-    return Party(name, rows, None, Schema.from_toml(Path(folder) / "schema.toml"), Budget(PLENTY))
+    schema = Schema.from_toml(Path(folder) / "schema.toml")
+    return Party(name, rows, None, schema, Budget(PLENTY), random_state=PARTIES.index(name))
 
 
 class Plain:
@@ -110,7 +115,12 @@ def run_party(folder: str, name: str, kind: str, port: str) -> None:
     answering: Any
     if kind == "site":
         policy = Policy.from_toml(home / "party.toml")
-        answering = Site(policy, identity, lambda _: pq.read_table(home / "rows.parquet"))
+        answering = Site(
+            policy,
+            identity,
+            lambda _: pq.read_table(home / "rows.parquet"),
+            random_state=PARTIES.index(name),
+        )
     else:
         answering = (Echo if kind == "echo" else Plain)(make(folder, name))
     coordinator = Certificate.read(Path(folder) / "coordinator.pem", "the coordinator")
@@ -247,6 +257,8 @@ class Way:
     def __init__(self, kind: str, folder: Path, protocol: str, delay: float) -> None:
         self.kind, self._stack = kind, ExitStack()
         self.seconds, self.cpus, self.own = [], [], []
+        #: What was learnt.
+        self.trees: list[Any] = []
         self.bytes: list[tuple[int, int]] = []
         if kind == "pipe":
             links = [ProcessLink(each, make, (str(folder), each)) for each in PARTIES]
@@ -271,6 +283,7 @@ class Way:
         spent = [after - start for after, start in zip(self._cpu(), before, strict=True)]
         if not keep:
             return
+        self.trees.append(estimator.predictor_)
         self.seconds.append(estimator.seconds_)
         self.own.append(estimator.cpu_)
         self.cpus.append(max(spent))
@@ -284,7 +297,14 @@ class Way:
         """End the processes."""
         self._stack.close()
 
-    def row(self, name: str, rows: int, protocol: str) -> list[str]:
+    def over(self, other: Way) -> str:
+        """Return the median over pairs of fits, of this one's seconds in the other's."""
+        if self.trees != other.trees:
+            raise RuntimeError(f"fits by {self.kind} and {other.kind} did not ask the same")
+        ratios = np.array(self.seconds) / np.array(other.seconds)
+        return f"{np.median(ratios):.3f}"
+
+    def row(self, name: str, rows: int, protocol: str, *over: str) -> list[str]:
         """Return a line of the results."""
         up = down = least = ""
         if self.bytes:
@@ -295,6 +315,7 @@ class Way:
             name, str(rows), protocol, self.kind, f"{np.median(self.seconds):.3f}",
             f"{min(self.seconds):.3f}", f"{max(self.seconds):.3f}", str(len(self.seconds)),
             up, down, least, f"{np.median(self.cpus):.2f}", f"{np.median(self.own):.2f}",
+            *over, *[""] * (2 - len(over)),
         ]  # fmt: skip
 
 
@@ -310,7 +331,10 @@ def measure(folder: Path, name: str, rows: int, protocol: str, given: Any) -> li
         for _ in range(given.repeats):  # in turn, so that a busy minute is everybody's
             for way in ways:
                 way.fit(keep=True)
-        found += [way.row(name, rows, protocol) for way in ways]
+        pipe, plain, site = ways
+        found.append(pipe.row(name, rows, protocol))
+        found.append(plain.row(name, rows, protocol, plain.over(pipe)))
+        found.append(site.row(name, rows, protocol, site.over(pipe), site.over(plain)))
     way = Way("delayed", folder, protocol, given.delay)
     try:
         way.fit(keep=False)
@@ -355,10 +379,7 @@ def write(rows: list[list[str]], rounds: list[float], given: Any) -> None:
     lines = []
     for row in rows:
         name, count, protocol, kind, seconds = row[:5]
-        pipes = float(by[name, protocol, "pipe"][4])
-        plain = float(by[name, protocol, "plain"][4])
-        journal = f"{float(seconds) / plain:.2f}" if kind == "site" else ""
-        over = "" if kind in ("pipe", "delayed") else f"{float(seconds) / pipes:.2f}"
+        over, journal = (f"{float(ratio):.2f}" if ratio else "" for ratio in row[13:])
         most = f"{row[8]} / {row[9]}" if row[8] else ""
         even = f"{(float(row[8]) + float(row[9])) / float(row[10]):.2f}" if row[8] else ""
         lines.append(
@@ -368,8 +389,7 @@ def write(rows: list[list[str]], rounds: list[float], given: Any) -> None:
     held = []
     for (name, protocol, kind), row in by.items():
         if kind == "site":
-            over = float(row[4]) / float(by[name, protocol, "pipe"][4])
-            journal = float(row[4]) / float(by[name, protocol, "plain"][4])
+            over, journal = map(float, row[13:])
             verdict = "held" if over <= ALLOWED[protocol] else "missed"
             kept = "held" if journal <= 1.3 else "missed"
             held.append(
@@ -393,8 +413,10 @@ def write(rows: list[list[str]], rounds: list[float], given: Any) -> None:
         f"`{command()}`; {machine()}; {versions('grpcio', 'cryptography')}.\n"
         "Four parties, processes of their own on one machine; TopDown, epsilon 1, all other "
         "options as they are. Seconds of `fit`: median of the repeats, with all processes up and "
-        "one fit before; the first three ways take turns. *Over pipes*: this way's seconds over "
-        "those of `ProcessLink`. *Journal*: over the same without a journal. kB: up and down, each "
+        "one fit before; the first three ways take turns, and their parties draw the same noise, "
+        "so that their n-th fits ask the same questions. *Over pipes*: this way's seconds over "
+        "those of `ProcessLink`, median over such pairs of fits. *Journal*: over the same without "
+        "a journal, likewise. kB: up and down in the last fit, each "
         "of the party with the most; *uneven*: their sum over the bytes of the party with the "
         "least. CPU seconds: of the busiest party, and of the coordinator. *Delay*: "
         f"{1000 * given.delay:.0f} ms each way, by a relay; one fit.\n\n"
@@ -417,9 +439,9 @@ def plot(by: dict[tuple[str, str, str], list[str]], out: Path, given: Any) -> No
     figure, axes = plt.subplots(1, len(names), figsize=(5 * len(names), 3.2), squeeze=False)
     for axis, name in zip(axes[0], names, strict=True):
         for place, kind in enumerate(WAYS):
-            heights = [float(by[name, protocol, kind][4]) for protocol in PROTOCOLS]
-            axis.bar(np.arange(3) + 0.2 * place - 0.3, heights, 0.2, label=WAYS[kind])
-        axis.set_xticks(range(3), PROTOCOLS)
+            heights = [float(by[name, protocol, kind][4]) for protocol in given.protocols]
+            axis.bar(np.arange(len(heights)) + 0.2 * place - 0.3, heights, 0.2, label=WAYS[kind])
+        axis.set_xticks(range(len(given.protocols)), given.protocols)
         axis.set_title(name)
         axis.set_yscale("log")
         axis.set_ylabel("seconds per fit")
@@ -433,11 +455,12 @@ def main() -> None:
     parser.add_argument("--data", default=FOLDER)
     parser.add_argument("--out", default=RESULTS)
     parser.add_argument("--sets", nargs="+", default=["adult", "covertype"])
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--protocols", nargs="+", default=PROTOCOLS, choices=PROTOCOLS)
+    parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--delay", type=float, default=0.01, help="seconds, each way")
     given = parser.parse_args()
     rows, rounds = [], []
-    for name, protocol in itertools.product(given.sets, PROTOCOLS):
+    for name, protocol in itertools.product(given.sets, given.protocols):
         with tempfile.TemporaryDirectory() as temporary:  # a study's journal is of one protocol
             folder = Path(temporary)
             count = prepare(folder, Path(given.data), name)
