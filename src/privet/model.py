@@ -360,9 +360,12 @@ class Model:
 
         Of ``class_counts`` and ``count``, as far as the card's mechanisms say it; the largest, if
         levels of the tree were asked at different costs. Whatever is no more than that may be
-        noise and nothing else.
+        noise and nothing else. Empty for a model of several parties: the card has the noise of each
+        one's answers, and released numbers are sums of these.
         """
         found: dict[str, float] = {}
+        if self.privacy.protocol is not None:
+            return found
         for name, kind in _RELEASED.items():
             asked = [e for e in self.privacy.entries if e.question.kind is kind]
             learnt = [e.variance for e in asked if e.place.portion != "test"]

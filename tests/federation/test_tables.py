@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 import sys
 import time
@@ -44,6 +45,7 @@ from privet.federation.mpc import ChoiceShape, Deal, MaskKeys, dealing, open_sum
 from privet.federation.party import CHARGED
 from privet.federation.wire import Request, encode
 from privet.learners.topdown import make_candidates, make_view
+from privet.privacy import QuestionKind
 from privet.tables import QUESTIONS, Multiway, PrivateTable, ReleasedSplits, Split, View, gains_of
 
 from ..repeated import some_of  # noqa: TID252
@@ -519,6 +521,23 @@ def test_a_round_is_bound_to_its_terms():
     )
     for masked in (lessened, fewer, others, divided, apart, by_key, spread):
         assert not is_sum(masked)
+
+
+@pytest.mark.parametrize("protocol", ["noisy-counts", "local-rnm"])
+@pytest.mark.parametrize("learner", [DiffPID3Classifier, TopDownClassifier])
+def test_a_card_has_the_noise_of_all_parties(learner, protocol):
+    """The number of records is a sum of noisy counts: an entry has the noise of one party's."""
+    parties = [Party(f"p{k}", *rows(400, k), SCHEMA, Budget(2.0), random_state=k) for k in range(4)]
+    model = learner(2.0, max_depth=2).fit(FederatedTable(parties, protocol=protocol)).to_model()
+    (count,) = [each for each in model.privacy.counts if len(each.values) == 2]
+    asked = [e for e in model.privacy.entries if e.question.kind is QuestionKind.CLASS_COUNTS]
+    # What its leaves, or one level, were asked: four noises of each, not one.
+    least = min(entry.variance for entry in asked)
+    assert count.deviation**2 >= 4 * least * (1 - 1e-9)
+    assert not model.noise
+    page = model.report()
+    assert re.search("The noise in one party.{1,6}s count", page)
+    assert "The noise in a bought count" not in page
 
 
 def choice_of(parties, question, *asked, **given):

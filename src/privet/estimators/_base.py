@@ -263,7 +263,7 @@ class PrivateEstimator(BaseEstimator):
             notes=notes,
             unit=schema.unit,
             discovered=schema.discovered,
-            counts=released_counts(predictor, table.ledger, schema.unit_parts),
+            counts=released_counts(predictor, table.ledger, schema.unit_parts, table.noises),
             declared_rows=self._declared_rows(),
         )
         self.record_ = self._recorded(

@@ -13,14 +13,16 @@ from privet.tree import Tree
 
 
 def released_counts(
-    predictor: Tree | Ensemble, ledger: Ledger, parts: int
+    predictor: Tree | Ensemble, ledger: Ledger, parts: int, noises: float | None = 1.0
 ) -> tuple[NoisyCount, ...]:
     """Return the released numbers of all records, and of each class: the least noisy of each.
 
     Mechanisms count in parts of a person, of which there are ``parts``; one, if without a unit.
+    An entry says the noise of one table, and a released number has so many ``noises``: those of
+    parties, perhaps. None if not all numbers have the same.
     """
     known = {len(count.values): count for count in ledger.counts}
-    found = _leaf_counts(predictor, ledger.entries, parts)
+    found = None if noises is None else _leaf_counts(predictor, ledger.entries, parts, noises)
     if found is not None:
         width = len(found.values)
         if width not in known or found.deviation < known[width].deviation:
@@ -29,7 +31,7 @@ def released_counts(
 
 
 def _leaf_counts(
-    predictor: Tree | Ensemble, entries: Sequence[Entry], parts: int
+    predictor: Tree | Ensemble, entries: Sequence[Entry], parts: int, noises: float
 ) -> NoisyCount | None:
     """Return the sum over all leaves, if each of them has class counts that were bought for it."""
     trees = predictor.trees if isinstance(predictor, Ensemble) else (predictor,)
@@ -46,6 +48,6 @@ def _leaf_counts(
     variances = [entry.variance for entry in asked]
     if any(variance is None for variance in variances):
         return None
-    total = sum(e.cells * (v or 0.0) for e, v in zip(asked, variances, strict=True))
+    total = noises * sum(e.cells * (v or 0.0) for e, v in zip(asked, variances, strict=True))
     sums = np.array([released["class_counts"] for released in leaves], dtype=np.int64).sum(axis=0)
     return NoisyCount(tuple(map(int, sums)), math.sqrt(total) / parts)

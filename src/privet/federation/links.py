@@ -277,6 +277,8 @@ class Connections:
         self.least = least
         #: The parties that were lost.
         self.lost: list[str] = []
+        #: Why, in words of the links.
+        self._whys: list[str] = []
         #: How many times all parties were asked.
         self.rounds = 0
         self.closed = False
@@ -322,20 +324,23 @@ class Connections:
             place = _of(target, link.name)
             if place is None:
                 lost.append(link)
+                self._whys.append(f"party {link.name!r} did not answer what came before")
                 continue
             try:
                 mine = given if each is None else (*given, each[link.name])
                 free = {"before": before[link.name]} if link.name in before else {}
                 asked.append((link, link.send(place, question, *mine, **options, **free)))
-            except Lost:
+            except Lost as error:
                 lost.append(link)
+                self._whys.append(str(error))
         found = []
         refused: FederationError | None = None
         for link, number in asked:
             try:
                 answer = link.receive(number)
-            except Lost:
+            except Lost as error:
                 lost.append(link)
+                self._whys.append(str(error))
                 continue
             except FederationError as error:
                 refused = refused or error
@@ -344,6 +349,7 @@ class Connections:
                 found.append((link.name, answer))
             else:
                 lost.append(link)
+                self._whys.append(f"party {link.name!r} answered what was not asked")
         if lost:
             self.links = [link for link in self.links if link not in lost]
             self.lost += [link.name for link in lost]
@@ -352,8 +358,8 @@ class Connections:
         if len(self.links) < self.least:
             names = ", ".join(map(repr, self.lost))
             raise FederationError(
-                f"{names} did not answer, or answered nonsense; {len(self.links)} parties are left "
-                f"and {self.least} are needed. The ledgers of the others show what they spent; to "
+                f"{names} did not answer, or answered nonsense ({'; '.join(self._whys)}). "
+                f"{len(self.links)} parties are left and {self.least} are needed. The ledgers of the others show what they spent; to "
                 "go on, make a FederatedTable without the lost ones"
             )
         return found

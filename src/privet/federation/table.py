@@ -131,6 +131,12 @@ class FederatedTable(Table):
         return self._protocol.name
 
     @property
+    def noises(self) -> float | None:
+        """How many noises a released number has; None if parties were lost on the way."""
+        lost = bool(self._connections.lost)
+        return None if lost else self._protocol.noises(len(self.parties))
+
+    @property
     def honest(self) -> int:
         """How many parties' noise an answer rests on."""
         return self._protocol.honest

@@ -271,6 +271,10 @@ def _support(facts: Facts) -> Html:
         said.append(
             f"The noise in a bought count has a standard deviation of about {width}: a count "
             "within three times that of zero may be of nobody at all."
+            if card.protocol is None
+            else f"The noise in one party's count has a standard deviation of about {width}. A "
+            "released count is a sum over all parties: its noise is larger, by the square root of "
+            "how many they are, and within three times that of zero it may be of nobody at all."
         )
     return joined((tag("h3", "Support and uncertainty"), *(tag("p", line) for line in said)))
 

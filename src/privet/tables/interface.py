@@ -78,6 +78,14 @@ class Table(Protocol):
         return None
 
     @property
+    def noises(self) -> float | None:
+        """How many noises a released number has, of which an entry of the books says one.
+
+        None if not all numbers have as many.
+        """
+        return 1.0
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What the guarantee rests on beyond the noise, for a model's card."""
         return ()
