@@ -15,16 +15,26 @@ from privet.network.interface import NVFLARE
 from .houses import STUDY, Town
 from .sites import free_port, until
 
-#: Executors that are installed at the sites of a test: with noise that can be drawn again, and one
-#: whose process is killed.
+#: Executors that are installed at the sites of a test: with noise that can be drawn again, one that
+#: takes its time, and one whose process is killed.
 INSTALLED = """
-import os, signal
+import os, signal, time
 from privet.flare.components import PartyExecutor
 
 class Seeded(PartyExecutor):
     def open_site(self, policy):
         site = super().open_site(policy)
         site.random_state = ["north", "south"].index(policy.name)
+        return site
+
+class Slow(Seeded):
+    def open_site(self, policy):
+        site = super().open_site(policy)
+        reply = site.reply
+        def slow(study, message):
+            time.sleep(1)
+            return reply(study, message)
+        site.reply = slow
         return site
 
 class Dying(PartyExecutor):
@@ -48,7 +58,9 @@ class Dying(PartyExecutor):
 class CarriedTown(Town):
     """Houses and a coordinator whose messages NVFlare carries."""
 
-    def __init__(self, folder, names=("north", "south"), protocol="noisy-counts", **study):
+    def __init__(
+        self, folder, names=("north", "south"), protocol="noisy-counts", patience=900, **study
+    ):
         super().__init__(folder, names, protocol, **study)
         port = self.houses[0].coordinator
         for house in self.houses:
@@ -56,16 +68,21 @@ class CarriedTown(Town):
             house.write()
         self.file = self.folder / f"{STUDY}.toml"
         text = (self.folder / "study.toml").read_text()
-        text = text.replace(port, NVFLARE).replace("patience = 60", "patience = 900")
+        text = text.replace(port, NVFLARE).replace("patience = 600", f"patience = {patience}")
         self.file.write_text(text)
 
 
 class Project(CarriedTown):
-    """A project of NVFlare, of which every party is a client."""
+    """A project of NVFlare, of which every party is a client.
 
-    def __init__(self, folder, **options):
+    With ``relay``, a function from a port to one that leads there, the last party dials that one.
+    """
+
+    def __init__(self, folder, *, relay=None, **options):
         super().__init__(folder, **options)
         names = [house.name for house in self.houses]
+        #: The processes, by name.
+        self.started = {}
         self.kits = self.folder / "poc" / "hospitals" / "prod_00"
         (self.folder / "home").mkdir()
         (self.folder / "installed").mkdir()
@@ -79,7 +96,7 @@ class Project(CarriedTown):
             "PYTHONPATH": os.pathsep.join([source, str(self.folder / "installed")]),
         }
         project = self.folder / "project.yml"
-        project.write_text(json.dumps(_project(names)))
+        project.write_text(json.dumps(_project(names, relay)))
         subprocess.run(
             [sys.executable, "-m", "nvflare.cli", "poc", "prepare", "-i", str(project), "--force"],
             env=self.environment,
@@ -104,31 +121,38 @@ class Project(CarriedTown):
     @contextmanager
     def running(self):
         """Start the server and the clients; yield a session of who submits jobs."""
-        started = {}
         try:
             for name in ("server", *(house.name for house in self.houses)):
-                with (self.folder / f"{name}.out").open("w") as output:
-                    started[name] = subprocess.Popen(
-                        ["bash", str(self.kits / name / "startup" / "sub_start.sh"), "--once"],
-                        env=self.environment,
-                        stdout=output,
-                        stderr=subprocess.STDOUT,
-                        start_new_session=True,
-                    )
-            session = self._session()
+                self.start(name)
+            session = self.session()
             try:
                 yield session
             finally:
                 session.close()
         finally:
-            for each in started.values():
+            for each in self.started.values():
                 end(each)
 
-    def _session(self):
+    def start(self, name):
+        """Start NVFlare's process of the server or of a client."""
+        with (self.folder / f"{name}.out").open("w") as output:
+            self.started[name] = subprocess.Popen(
+                ["bash", str(self.kits / name / "startup" / "sub_start.sh"), "--once"],
+                env=self.environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def session(self):
+        """Return a session of who submits jobs, when all clients are there."""
         from nvflare.fuel.flare_api.flare_api import new_secure_session
 
-        joined = f"Total clients: {len(self.houses)}"
-        until(lambda: joined in (self.folder / "server.out").read_text(), 900)
+        def joined():
+            said, count = (self.folder / "server.out").read_text(), len(self.houses)
+            return f"Total clients: {count}" in said or said.count("Re-activate the") == count
+
+        until(joined, 900)
         kit = str(self.kits / "admin@nvidia.com")
         return new_secure_session("admin@nvidia.com", kit, timeout=300)
 
@@ -150,8 +174,11 @@ def _allow(local, *classes):
     path.write_text(json.dumps(found))
 
 
-def _project(names):
+def _project(names, relay):
     port = free_port()
+    clients = [{"name": name, "type": "client", "org": "o"} for name in names]
+    if relay is not None:
+        clients[-1]["connect_to"] = {"host": "localhost", "port": relay(port)}
     server = {"name": "server", "type": "server", "org": "o", "default_host": "localhost"}
     admin = {"name": "admin@nvidia.com", "type": "admin", "org": "o", "role": "project_admin"}
     impl = "nvflare.lighter.impl"
@@ -161,7 +188,7 @@ def _project(names):
         "participants": [
             {**server, "fed_learn_port": port},
             admin,
-            *({"name": name, "type": "client", "org": "o"} for name in names),
+            *clients,
         ],
         "builders": [
             {

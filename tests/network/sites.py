@@ -168,6 +168,8 @@ class Relay:
         self.port, self.delay = port, delay
         #: What proxies were asked for; how many bytes went up and down.
         self.asked, self.bytes = [], [0, 0]
+        #: Whether nobody gets through any more.
+        self.broken = False
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.number = self._socket.getsockname()[1]
         self._open = []
@@ -196,6 +198,9 @@ class Relay:
 
     def _pass(self, near):
         self._open.append(near)
+        if self.broken:
+            near.close()
+            return
         try:
             self._join(near)
         except OSError:

@@ -359,8 +359,9 @@ class Connections:
             names = ", ".join(map(repr, self.lost))
             raise FederationError(
                 f"{names} did not answer, or answered nonsense ({'; '.join(self._whys)}). "
-                f"{len(self.links)} parties are left and {self.least} are needed. The ledgers of the others show what they spent; to "
-                "go on, make a FederatedTable without the lost ones"
+                f"{len(self.links)} parties are left and {self.least} are needed. The ledgers of "
+                "the others show what they spent; to go on, make a FederatedTable without the lost "
+                "ones"
             )
         return found
 
