@@ -11,7 +11,7 @@ from privet.ensemble import Ensemble
 from privet.evaluation import Estimate, Evaluation
 from privet.export import to_svg
 from privet.export._merged import Part, merged
-from privet.export._outline import Noise, counts_words
+from privet.export._outline import Noise, answer_words, counts_words
 from privet.export._words import branch_words, number, plural, score_words, word
 from privet.pictures._importances import importances
 from privet.report._charts import bars, intervals
@@ -116,7 +116,8 @@ def _ensemble(
     meaning = (
         "the predicted number"
         if schema.classes is None
-        else f"the log odds of {word(schema.classes[1])}"
+        else f"the log odds of {answer_words(schema)} (0 is one chance in two, +1 is 73 %, "
+        "-1 is 27 %)"
         if len(schema.classes) == 2
         else "one score for each class, of which the highest wins"
     )
