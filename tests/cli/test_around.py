@@ -77,6 +77,14 @@ class TestHelp:
         assert "--help" in out
         assert "<bool>" not in out
 
+    @pytest.mark.parametrize(
+        ("command", "said"),
+        [("report", "[release]"), ("audit", "[default: 32]"), ("fit", "[default: a new one]")],
+    )
+    def test_brackets_are_no_markup(self, call_privet, monkeypatch, command, said):
+        monkeypatch.setenv("COLUMNS", "200")
+        assert said in call_privet(command, "--help")[1]
+
 
 class TestPlan:
     def test_the_default_learner_comes_first(self, call_privet):

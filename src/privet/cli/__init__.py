@@ -17,6 +17,7 @@ Exit codes:
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
@@ -59,19 +60,25 @@ _UsageError: Any = typer.BadParameter.__base__
 
 class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
-        return _flags_without_type(super().get_params(ctx))
+        return _readable(super().get_params(ctx))
 
 
 class _Group(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
-        return _flags_without_type(super().get_params(ctx))
+        return _readable(super().get_params(ctx))
 
 
-def _flags_without_type(parameters: list[Any]) -> list[Any]:
-    """Let the help show ``--force`` and not ``--force <bool>``, which looks like a wanted value."""
+def _readable(parameters: list[Any]) -> list[Any]:
+    """Return parameters whose help can be read as it was written.
+
+    Flags are ``--force`` and not ``--force <bool>``, which looks like a wanted value; and what is
+    in brackets, such as a default, is not taken for markup, which nobody would see.
+    """
     for parameter in parameters:
         if getattr(parameter, "is_bool_flag", False):
             parameter.metavar = ""
+        if parameter.help:
+            parameter.help = re.sub(r"(?<!\\)\[", r"\\[", parameter.help)
     return parameters
 
 

@@ -38,7 +38,7 @@ def audit(
     samples: Annotated[
         int | None,
         typer.Option(
-            help="Fit so often on two neighbouring tables instead; with --membership: how many "
+            help="Fit this often on two neighbouring tables instead; with --membership: how many "
             "models [default: 32]."
         ),
     ] = None,
