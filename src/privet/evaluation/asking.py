@@ -142,7 +142,7 @@ def _groups(cells: Cells, schema: Schema, by: str | None) -> tuple[Cells, tuple[
     assert cuts is not None
     children = [*np.searchsorted(own, [-math.inf, *cuts], side="right").tolist(), len(own) + 1]
     ends = (feature.low, *own, feature.high)
-    marks = [str(feature.written(end)).removesuffix(".0") for end in ends]
+    marks = [feature.shown(end) for end in ends]
     names = [f"{low} to {high}" for low, high in itertools.pairwise(marks)]
     return cells.split([Split(place, tuple(map(int, children)))]), (*names, "(missing)")
 
