@@ -258,7 +258,7 @@ def _exact(learner: str | None, epsilon: float, records: int, jobs: int) -> Atta
 
     chosen = [case for case in cases(epsilon) if learner is None or case.learner == learner]
     table = PlainTable(
-        f"All neighbouring tables of up to {records} records",
+        f"All neighbouring tables of up to {records} record{'s' * (records != 1)}",
         ["learner", "ledger", "found", "outcomes", "fits", "s", "verdict"],
     )
     holds = True

@@ -73,8 +73,12 @@ def _picture(predictor: Tree | Ensemble, label: str, noise: Noise) -> Html:
     width = re.search(r'width="([0-9.]+)"', drawn)
     fits = width is not None and float(width[1]) <= _WIDEST_SHRUNK
     kind = "wide fits" if fits else "wide"
-    # export escapes all texts of its own
-    return tag("figure", Html(drawn), class_=kind, tabindex="0", role="group", aria_label=label)
+    hint = "The picture is wider than the page: scroll it sideways."
+    caption = tag("figcaption", hint, class_="screen")  # style hides it where there is room
+    picture = Html(drawn)  # export escapes all texts of its own
+    return tag(
+        "figure", caption, picture, class_=kind, tabindex="0", role="group", aria_label=label
+    )
 
 
 def _one_tree(facts: Facts, tree: Tree, parts: Sequence[Part], *, fits: bool) -> Html:
