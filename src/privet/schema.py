@@ -168,6 +168,10 @@ class Numeric:
         """Return a bound or a cut as files and tables have it."""
         return number
 
+    def shown(self, number: float) -> str:
+        """Return a bound or a cut as people write it: 40, and not 40.0."""
+        return str(self.written(number)).removesuffix(".0")
+
     @cached_property
     def cuts(self) -> NDArray[np.float64]:
         """The cut points between bins, in order (one fewer than ``bins``)."""
@@ -899,7 +903,7 @@ def _said(feature: Feature) -> str:
     """Return what is public about a feature, in short."""
     if isinstance(feature, Categorical):
         return ", ".join(map(str, feature.values))
-    return f"{feature.written(feature.low)} to {feature.written(feature.high)}"
+    return f"{feature.shown(feature.low)} to {feature.shown(feature.high)}"
 
 
 def _check_whole(value: Any, most: int, what: str) -> None:

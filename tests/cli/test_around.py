@@ -70,6 +70,21 @@ class TestHelp:
         assert "For additive and boosting" in out
         assert "boosting: n_rounds, merge_tests, aim, class_weight" in out
 
+    @pytest.mark.parametrize("command", [(), ("fit",), ("party",), ("schema", "draft")])
+    def test_flags_take_no_value(self, call_privet, command):
+        code, out, _ = call_privet(*command, "--help")
+        assert code == 0
+        assert "--help" in out
+        assert "<bool>" not in out
+
+    @pytest.mark.parametrize(
+        ("command", "said"),
+        [("report", "[release]"), ("audit", "[default: 32]"), ("fit", "[default: a new one]")],
+    )
+    def test_brackets_are_no_markup(self, call_privet, monkeypatch, command, said):
+        monkeypatch.setenv("COLUMNS", "200")
+        assert said in call_privet(command, "--help")[1]
+
 
 class TestPlan:
     def test_the_default_learner_comes_first(self, call_privet):

@@ -4,6 +4,7 @@ import csv
 import math
 import re
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 
@@ -30,6 +31,7 @@ def table(page: str, first: str) -> list[list[str]]:
 
 def test_the_example_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "pandas", None)  # a fresh environment does not have it
     (code,) = [text for language, text in blocks("README.md") if language == "python"]
     exec(compile(code, "README.md", "exec"), {})
     said = capsys.readouterr().out.splitlines()

@@ -214,6 +214,7 @@ def test_groups_of_categories_and_of_numbers():
         parts = found.of_groups()
         assert sum(part.n_records for part in parts.values()) == found.n_records
         assert len(parts) == PATIENTS.features[by].size
+        assert not any(".0" in name for name in parts)
         plain = model.set_params(test_by=None).fit(TABLE).evaluation_
         assert found.confusion.values.sum(axis=0).tolist() == plain.confusion.values[0].tolist()
     column = np.array(TABLE["sex"])

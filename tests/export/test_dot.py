@@ -66,8 +66,8 @@ def clusters(text: str) -> list[list[str]]:
 def test_an_ensemble_has_a_cluster_for_every_tree(boosted):
     text = to_dot(boosted)
     assert (
-        'graph [label="readmitted\\nensemble of 2 trees whose scores add up to the log odds of yes'
-        '\\nstart: -0.25", labelloc=t]'
+        'graph [label="readmitted\\nensemble of 2 trees whose scores add up to '
+        'the log odds of readmitted = yes\\nstart: -0.25", labelloc=t]'
     ) in text
     first, second = clusters(text)
     assert first[0] == '    graph [label="tree 1"]'

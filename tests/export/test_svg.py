@@ -17,7 +17,7 @@ from privet.export._drawing import (
     score_colour,
     text_width,
 )
-from privet.schema import Categorical, Numeric, Schema
+from privet.schema import Categorical, Date, Numeric, Schema, day_of_text
 from privet.tree import Cut, Grouping, Node, Tree
 
 from ..tree.strategies import ensembles, trees  # noqa: TID252
@@ -182,7 +182,7 @@ def test_trees_stand_one_below_the_other(boosted):
         "readmitted",
         "no: below 0",
         "yes: above 0",
-        "ensemble of 2 trees whose scores add up to the log odds of yes",
+        "ensemble of 2 trees whose scores add up to the log odds of readmitted = yes",
         "start: -0.25",
     ]
     assert texts[5:7] == ["tree 1", "age"]
@@ -358,3 +358,20 @@ def test_every_additive_ensemble_is_drawn(ensemble):
     found = [title.text for title in ET.fromstring(svg).iter(f"{SVG}title")]
     columns = sum(len(shape.scores) + 1 for shape in ensemble.shapes())
     assert len(found) == 3 + len(ensemble.shapes()) + columns
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        ("2020-01-01", "2024-12-31", ["2020", "2021", "2022", "2023", "2024"]),
+        ("2023-01-01", "2023-12-31", ["2023-01", "2023-07"]),
+        ("1900-01-01", "2026-01-01", ["1900", "1950", "2000"]),
+        ("2024-01-10", "2024-01-31", ["2024-01-10", "2024-01-21"]),
+    ],
+)
+def test_axes_of_dates_have_several_labels(low, high, labels):
+    schema = Schema({"day": Date(low, high)}, "stay", classes=["no", "yes"])
+    middle = float((day_of_text(low) + day_of_text(high)) // 2)
+    nodes = (Node(Cut("day", (middle,), 0), (1, 2)), Node(value=(0.5,)), Node(value=(-0.5,)))
+    drawn = to_svg(Ensemble(schema, (0.0,), [Tree(schema, nodes, scores=1)]))
+    assert re.findall(r">(\d{4}(?:-\d\d)*)</text>", drawn) == labels

@@ -142,7 +142,7 @@ def test_very_deep_trees_do_not_exhaust_the_stack():
 # -------------------------------------------------------------------------------------- ensembles
 
 BOOSTED = """\
-readmitted: ensemble of 2 trees whose scores add up to the log odds of yes
+readmitted: ensemble of 2 trees whose scores add up to the log odds of readmitted = yes
 start: -0.25
 tree 1:
 ├─ age < 65: -0.42 (noisy count: 19)

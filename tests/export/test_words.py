@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privet.export import to_dot, to_svg, to_text
-from privet.export._words import edge_texts
+from privet.export._words import branch_words, shown_edges
 from privet.model import load
 from privet.schema import Categorical, Date, Integer, Numeric, Schema, day_of_text
 from privet.tree import Cut, Grouping, Node, Tree
@@ -16,6 +16,12 @@ from privet.tree import Cut, Grouping, Node, Tree
 BOUNDS = st.tuples(
     st.floats(-1e9, 1e9, allow_nan=False), st.floats(1e-6, 1e9, allow_nan=False)
 ).map(lambda pair: (pair[0], pair[0] + pair[1]))
+
+
+def compared(edges, feature):
+    """Return the numbers that a reader compares with: ``x <= 0`` is ``x < `` what follows 0."""
+    shown = ((float(edge.text), edge.above) for edge in shown_edges(edges, feature))
+    return [math.nextafter(number, math.inf) if above else number for number, above in shown]
 
 
 @settings(max_examples=60, deadline=None)
@@ -26,10 +32,12 @@ def test_shown_edges_send_every_point_of_the_grid_the_same_way(bounds, data):
     except ValueError:  # too close together
         return
     grid = feature.grid
-    places = st.integers(0, len(grid) - 1)
+    zero = int(np.searchsorted(grid, 0.0))
+    edge_cases = st.sampled_from([0, 1, min(zero, len(grid) - 1), min(zero + 1, len(grid) - 1)])
+    places = st.integers(0, len(grid) - 1) | edge_cases
     chosen = data.draw(st.sets(places, min_size=1, max_size=4).map(sorted))
     edges = [float(grid[place]) for place in chosen]
-    shown = [float(text) for text in edge_texts(edges, feature)]
+    shown = compared(edges, feature)
     points = np.concatenate([[feature.low], grid, [feature.high]])
     stored = np.searchsorted(edges, points, side="right")
     np.testing.assert_array_equal(np.searchsorted(shown, points, side="right"), stored)
@@ -41,14 +49,15 @@ def test_the_check_of_edges_sees_a_digit_too_few():
     edge = float(feature.grid[np.searchsorted(feature.grid, 1990.12)])
     points = feature.grid
     assert not np.array_equal(points < edge, points < float(f"{edge:.4g}"))
-    (text,) = edge_texts([edge], feature)
-    assert np.array_equal(points < edge, points < float(text))
-    assert len(text) <= 8
+    (shown,) = shown_edges([edge], feature)
+    assert not shown.above
+    assert np.array_equal(points < edge, points < float(shown.text))
+    assert len(shown.text) <= 8
 
 
 def test_edges_off_the_grid_stay_apart():
     edges = [0.5, 0.5000001, math.nextafter(0.5000001, 1)]
-    shown = [float(text) for text in edge_texts(edges, Numeric(0, 1))]
+    shown = compared(edges, Numeric(0, 1))
     assert shown[0] < shown[1] < shown[2]
     assert all(a <= b for a, b in zip(shown, edges, strict=True))
 
@@ -58,8 +67,48 @@ def test_edges_off_the_grid_stay_apart():
     [((1900, 2030), 1990.0000000001455, "1990"), ((0, 100), 65.0, "65"), ((0, 1e12), 5e11, "5")],
 )
 def test_nobody_reads_thirteen_digits(bounds, near, text):
-    assert edge_texts([near], Numeric(*bounds))[0].startswith(text)
-    assert len(edge_texts([near], Numeric(*bounds))[0]) <= 12
+    (shown,) = shown_edges([near], Numeric(*bounds))
+    assert shown.text.startswith(text)
+    assert len(shown.text) <= 12
+
+
+def conditions(feature, *edges):
+    words = branch_words(Cut("x", edges, missing=len(edges) + 1), number_schema(feature))
+    return words[:-1]
+
+
+def number_schema(feature):
+    return Schema({"x": feature}, "days", bounds=(0, 9))
+
+
+def test_edges_at_the_lower_bound_name_it():
+    gain, balance = Numeric(0, 1200), Numeric(-50, 50)
+    first, second = (float(point) for point in gain.grid[:2])
+    assert conditions(gain, first, 75.0) == [
+        ("x <= 0", "≤ 0"),
+        ("0 < x < 75", "0 to 75"),
+        ("x >= 75", "≥ 75"),
+    ]
+    assert conditions(gain, second)[0] == ("x < 2e-12 (nearly 0)", "nearly 0")
+    assert conditions(gain, 0.01)[0] == ("x < 0.01", "< 0.01")
+    above_zero = float(balance.grid[np.searchsorted(balance.grid, 0.0) + 1])
+    assert conditions(balance, 0.0, above_zero) == [
+        ("x < 0", "< 0"),
+        ("x = 0", "= 0"),
+        ("x > 0", "> 0"),
+    ]
+    assert conditions(balance, -1e-9, above_zero)[1][0] == "-1e-9 <= x <= 0 (nearly 0)"
+    assert conditions(balance, float(balance.grid[0]))[0][0] == "x <= -50"
+
+
+def test_a_wide_first_bin_is_not_called_its_bound():
+    """An edge that is far from the bound stays itself, though no point of the grid is between."""
+    feature = Numeric(0, 40, edges=[10, 20])
+    grid = np.array([10.0, 20.0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Numeric, "grid", property(lambda _: grid))
+        (shown,) = shown_edges([10.0], feature)
+    assert (shown.text, shown.above) == ("10", False)
 
 
 def number_tree(schema: Schema, *edges: float) -> Tree:

@@ -122,9 +122,7 @@ def test_few_misfits_are_tolerated():
     labels = np.arange(100) % 2
     found = schema.check(rows, labels)
     assert found.fits
-    assert found.columns[1].notes == (
-        "1 of 100 values (1.00%) lie above high = 1.0, and count as 1.0",
-    )
+    assert found.columns[1].notes == ("1 of 100 values (1.00%) lie above high = 1, and count as 1",)
     assert not schema.check(rows, labels, tolerance=0.001).fits
     with pytest.raises(DataError, match="share of the values"):
         schema.check(rows, labels, tolerance=1.0)

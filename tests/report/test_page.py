@@ -146,6 +146,17 @@ def test_pictures_have_names(page):
         assert len(named) > 10
 
 
+def test_a_picture_that_scrolls_says_so(days, tree):
+    """A wide one always; one that fits a wide screen where the screen is narrow."""
+    for fitted in (days, tree):
+        (figure,) = [
+            one
+            for one in read(fitted.report()).all("figure")
+            if "wide" in one.attributes.get("class", "").split()
+        ]
+        assert figure.first("figcaption").text.endswith("scroll it sideways.")
+
+
 def test_fields_have_labels_and_ids_are_unique(page):
     ids = [one.attributes["id"] for one in page.all() if "id" in one.attributes]
     assert len(ids) == len(set(ids))

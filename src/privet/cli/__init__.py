@@ -17,6 +17,7 @@ Exit codes:
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from privet import __version__
 from privet.cli import (
@@ -55,23 +57,53 @@ from privet.errors import EngineError, EngineUnusableError, PrivetError
 #: What is raised for wrong arguments. Typer brings its own, or takes that of click.
 _UsageError: Any = typer.BadParameter.__base__
 
-app = typer.Typer(
+
+class _Command(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _readable(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _readable(super().get_params(ctx))
+
+
+def _readable(parameters: list[Any]) -> list[Any]:
+    """Return parameters whose help can be read as it was written.
+
+    Flags are ``--force`` and not ``--force <bool>``, which looks like a wanted value; and what is
+    in brackets, such as a default, is not taken for markup, which nobody would see.
+    """
+    for parameter in parameters:
+        if getattr(parameter, "is_bool_flag", False):
+            parameter.metavar = ""
+        if parameter.help:
+            parameter.help = re.sub(r"(?<!\\)\[", r"\\[", parameter.help)
+    return parameters
+
+
+class _Commands(typer.Typer):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cls=_Group, no_args_is_help=True, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Any:
+        return super().command(name, cls=_Command, **settings)
+
+
+app = _Commands(
     name="privet",
     help="Learn decision trees from sensitive tables and publish them with differential privacy.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-schema_app = typer.Typer(help="Write down what is public about a table.", no_args_is_help=True)
+schema_app = _Commands(help="Write down what is public about a table.")
 schema_app.command("draft")(schema.draft)
 schema_app.command("check")(schema.check)
 schema_app.command("discover")(discover.discover)
 schema_app.command("import")(discover.import_metadata)
 schema_app.command("export")(discover.export_metadata)
 app.add_typer(schema_app, name="schema")
-party_app = typer.Typer(
-    help="Take part in a study over a network, as the owner of rows.", no_args_is_help=True
-)
+party_app = _Commands(help="Take part in a study over a network, as the owner of rows.")
 party_app.command("keygen")(party.keygen)
 party_app.command("check")(party.check)
 party_app.command("serve")(party.serve)
@@ -81,15 +113,12 @@ party_app.command("approve")(party.approve)
 party_app.command("withdraw")(party.withdraw)
 party_app.command("close")(party.close)
 app.add_typer(party_app, name="party")
-coordinator_app = typer.Typer(
-    help="The coordinator of parties over a network.", no_args_is_help=True
-)
+coordinator_app = _Commands(help="The coordinator of parties over a network.")
 coordinator_app.command("keygen")(coordinator.keygen)
 coordinator_app.command("serve")(coordinator.serve)
 app.add_typer(coordinator_app, name="coordinator")
-dealer_app = typer.Typer(
+dealer_app = _Commands(
     help="Deal for the secret choices of a study over a network, without rows.",
-    no_args_is_help=True,
 )
 dealer_app.command("keygen")(dealer.keygen)
 dealer_app.command("serve")(dealer.serve)

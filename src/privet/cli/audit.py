@@ -38,7 +38,7 @@ def audit(
     samples: Annotated[
         int | None,
         typer.Option(
-            help="Fit so often on two neighbouring tables instead; with --membership: how many "
+            help="Fit this often on two neighbouring tables instead; with --membership: how many "
             "models [default: 32]."
         ),
     ] = None,
@@ -258,7 +258,7 @@ def _exact(learner: str | None, epsilon: float, records: int, jobs: int) -> Atta
 
     chosen = [case for case in cases(epsilon) if learner is None or case.learner == learner]
     table = PlainTable(
-        f"All neighbouring tables of up to {records} records",
+        f"All neighbouring tables of up to {records} record{'s' * (records != 1)}",
         ["learner", "ledger", "found", "outcomes", "fits", "s", "verdict"],
     )
     holds = True

@@ -141,7 +141,8 @@ def _groups(cells: Cells, schema: Schema, by: str | None) -> tuple[Cells, tuple[
     own = feature.cuts.tolist()
     assert cuts is not None
     children = [*np.searchsorted(own, [-math.inf, *cuts], side="right").tolist(), len(own) + 1]
-    marks = [feature.written(mark) for mark in (feature.low, *own, feature.high)]
+    ends = (feature.low, *own, feature.high)
+    marks = [feature.shown(end) for end in ends]
     names = [f"{low} to {high}" for low, high in itertools.pairwise(marks)]
     return cells.split([Split(place, tuple(map(int, children)))]), (*names, "(missing)")
 

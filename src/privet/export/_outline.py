@@ -115,10 +115,16 @@ def summary(ensemble: Ensemble) -> str:
     if schema.classes is None:
         meaning = "the target, in its own units"
     elif len(schema.classes) == 2:
-        meaning = f"the log odds of {word(schema.classes[1])}"
+        meaning = f"the log odds of {answer_words(schema)}"
     else:
         meaning = "one score per class"
     return f"{kind} of {plural(len(ensemble.trees), 'tree')} whose scores add up to {meaning}"
+
+
+def answer_words(schema: Schema) -> str:
+    """Return what the score of two classes speaks for: the target and its second class."""
+    assert schema.classes is not None
+    return f"{word(schema.target)} = {word(schema.classes[1])}"
 
 
 def start_words(ensemble: Ensemble) -> str:

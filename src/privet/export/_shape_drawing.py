@@ -263,21 +263,26 @@ def _number_axis(feature: Numeric, axis: float) -> list[str]:
     y, end = _TOP + _HEIGHT, axis + _WIDTH + _OVERHANG
     for wanted in (5, 4, 3, 2, 1):
         labels = [(_across(tick, feature, axis), text) for tick, text in _labels(feature, wanted)]
-        spans = [(x - text_width(text) / 2, x + text_width(text) / 2) for x, text in labels]
+        halves = [text_width(text) / 2 for _, text in labels]
+        # A label at an end of the axis is moved so far that it stays in the picture.
+        middles = [
+            min(max(x, half), end - half) for (x, _), half in zip(labels, halves, strict=True)
+        ]
+        spans = [(x - half, x + half) for x, half in zip(middles, halves, strict=True)]
         if all(right + 6 <= left for (_, right), (left, _) in pairwise(spans)):
             break
     return [
         f'<path d="M{x:.1f} {y}v3" stroke="{STROKE}"/>'
-        f'<text x="{x:.1f}" y="{y + LINE}" fill="#444444">{escape(text)}</text>'
-        for (x, text), (left, right) in zip(labels, spans, strict=True)
-        if left >= 0 and right <= end
+        f'<text x="{middle:.1f}" y="{y + LINE}" fill="#444444">{escape(text)}</text>'
+        for (x, text), middle in zip(labels, middles, strict=True)
     ]
 
 
 def _labels(feature: Numeric, wanted: int) -> list[tuple[float, str]]:
     """Return round numbers between a feature's bounds with their texts, about as many as wanted."""
     if isinstance(feature, Date):
-        return [(day, day_text(day)) for day in _days(feature.low, feature.high, wanted)]
+        days = _days(feature.low, feature.high, wanted)
+        return list(zip(days, _day_labels(days), strict=True))
     ticks = _ticks(feature.low, feature.high, wanted)
     if isinstance(feature, Integer):
         ticks = [tick for tick in ticks if tick.is_integer()]
@@ -303,6 +308,23 @@ def _days(low: float, high: float, wanted: int) -> list[float]:
     places = range(-(-start // step) * step, stop + 1, step)
     found = [day_of_text(f"{place // 12:04}-{place % 12 + 1:02}-01") for place in places]
     return [day for day in found if low <= day <= high]
+
+
+def _day_labels(days: Sequence[float]) -> list[str]:
+    """Return days without what all of them share: years if they are first days of years.
+
+    Examples
+    --------
+    >>> _day_labels([day_of_text("2020-01-01"), day_of_text("2021-01-01")])
+    ['2020', '2021']
+    >>> _day_labels([day_of_text("2020-01-01"), day_of_text("2020-07-01")])
+    ['2020-01', '2020-07']
+    """
+    texts = [day_text(day) for day in days]
+    for shared in ("-01-01", "-01"):
+        if all(text.endswith(shared) for text in texts):
+            return [text.removesuffix(shared) for text in texts]
+    return texts
 
 
 def _ticks(low: float, high: float, wanted: int) -> list[float]:

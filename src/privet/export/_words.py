@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from decimal import ROUND_FLOOR, Context, Decimal
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from itertools import pairwise
 
 from privet.schema import Date, Feature, Integer, Numeric, Schema, Value
@@ -77,22 +78,62 @@ def branch_words(test: Test, schema: Schema) -> list[tuple[str, str]]:
 
 def _interval_words(test: Cut, feature: Feature) -> list[tuple[str, str]]:
     assert isinstance(feature, Numeric)
-    name, edges = visible(test.feature), edge_texts(test.edges, feature)
+    name, edges = visible(test.feature), shown_edges(test.edges, feature)
     if not edges:
         return [(f"{name} not missing", "not missing"), (f"{name} missing", "missing")]
     if isinstance(feature, Integer) and not isinstance(feature, Date):
         words = _whole_words(name, [int(edge) for edge in test.edges])
     else:
-        words = [
-            (f"{name} < {edges[0]}", f"< {edges[0]}"),
-            *((f"{low} <= {name} < {high}", f"{low} to {high}") for low, high in pairwise(edges)),
-            (f"{name} >= {edges[-1]}", f"≥ {edges[-1]}"),
-        ]
+        words = _number_words(name, edges)
+        for child, bound in enumerate(_nearly(test.edges, feature)):
+            condition, branch = words[child]
+            if bound is not None and not branch.startswith(("≤", "=")):
+                words[child] = f"{condition} (nearly {bound})", f"nearly {bound}"
     if test.missing == len(words):
         return [*words, (f"{name} missing", "missing")]
     condition, branch = words[test.missing]
     words[test.missing] = f"{condition} or missing", f"{branch} or missing"
     return words
+
+
+def _number_words(name: str, edges: Sequence[Edge]) -> list[tuple[str, str]]:
+    """Return conditions on a number, one more than there are edges.
+
+    Examples
+    --------
+    >>> _number_words("gain", [Edge("0", above=True), Edge("75")])
+    [('gain <= 0', '≤ 0'), ('0 < gain < 75', '0 to 75'), ('gain >= 75', '≥ 75')]
+    """
+    first, last = edges[0], edges[-1]
+    words = [(f"{name} {first.below} {first.text}", f"{_SIGNS[first.below]} {first.text}")]
+    for low, high in pairwise(edges):
+        if low.text == high.text:  # from a point of the grid to just above it
+            words.append((f"{name} = {low.text}", f"= {low.text}"))
+        else:
+            after = "<" if low.above else "<="
+            condition = f"{low.text} {after} {name} {high.below} {high.text}"
+            words.append((condition, f"{low.text} to {high.text}"))
+    beyond = ">" if last.above else ">="
+    return [*words, (f"{name} {beyond} {last.text}", f"{_SIGNS[beyond]} {last.text}")]
+
+
+def _nearly(edges: Sequence[float], feature: Numeric) -> list[str | None]:
+    """Return of every interval the bound, or zero, that all of it is a hair's breadth from."""
+    ends = pairwise((feature.low, *edges, math.inf))
+    hair = _HAIR * (feature.high - feature.low)
+    return [
+        next((_bound(x) for x in _anchors(feature) if x - hair <= low and high <= x + hair), None)
+        for low, high in ends
+    ]
+
+
+def _anchors(feature: Numeric) -> tuple[float, ...]:
+    """Return where a grid has points that lie much closer together than elsewhere."""
+    return (feature.low, 0.0) if feature.low < 0 < feature.high else (feature.low,)
+
+
+def _bound(value: float) -> str:
+    return _plain(Decimal(repr(value)))
 
 
 def _whole_words(name: str, edges: Sequence[int]) -> list[tuple[str, str]]:
@@ -115,37 +156,65 @@ def _whole_words(name: str, edges: Sequence[int]) -> list[tuple[str, str]]:
     ]
 
 
-def edge_texts(edges: Sequence[float], feature: Numeric) -> list[str]:
+#: This part of a feature's range is nothing to people.
+_HAIR = 2.0**-20
+_SIGNS = {"<": "<", "<=": "≤", ">": ">", ">=": "≥"}
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An edge as it is shown: what is below it is ``< text``, or ``<= text``."""
+
+    text: str
+    #: Whether the edge is just above the number that is shown.
+    above: bool = False
+
+    @property
+    def below(self) -> str:
+        """The sign of the numbers below."""
+        return "<=" if self.above else "<"
+
+
+def shown_edges(edges: Sequence[float], feature: Numeric) -> list[Edge]:
     """Return edges in few digits that say the same of every point of the feature's public grid.
 
     Learners see a number as its place on the grid, so what is shown for an edge is the shortest
-    decimal above the point of the grid (and the edge) before it, and not above the edge itself.
-    Predictions, and the exports that predict, compare with all digits. Days are dates.
+    decimal above the point of the grid (and the edge) before it, and not above the edge itself. If
+    that point is the lower bound or zero, and only just below the edge, it is shown itself, with
+    ``<=``. Predictions, and the exports that predict, compare with all digits. Days are dates.
 
     Examples
     --------
-    >>> edge_texts([19.990000000000002, 100 / 3], Numeric(0, 100))
+    >>> [edge.text for edge in shown_edges([19.990000000000002, 100 / 3], Numeric(0, 100))]
     ['19.99', '33.333']
+    >>> shown_edges([100 * 2.0**-50], Numeric(0, 100))
+    [Edge(text='0', above=True)]
     """
     if isinstance(feature, Integer):
-        return [str(feature.written(edge)) for edge in edges]
-    grid, texts, before = feature.grid, [], -math.inf
+        return [Edge(str(feature.written(edge))) for edge in edges]
+    grid, shown, before = feature.grid, [], -math.inf
+    hair = _HAIR * (feature.high - feature.low)
     for edge in edges:
         place = bisect_left(grid, edge)
-        below = max(before, float(grid[place - 1]) if place else feature.low)
-        texts.append(_shortest(below, edge))
+        below = float(grid[place - 1]) if place else feature.low
+        if below in _anchors(feature) and before <= below and edge - below < hair:
+            shown.append(Edge(_bound(below), above=True))
+        else:
+            shown.append(Edge(_shortest(max(before, below), edge)))
         before = edge
-    return texts
+    return shown
 
 
 def _shortest(below: float, most: float) -> str:
     """Return the decimal with the fewest digits that is above one number and at most another."""
     least, exact = Decimal(below), Decimal(most)
     for digits in range(1, 18):
-        found = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(exact)
-        # What is written is read as a double, which may be nearest to a point that is too low.
-        if found > least and below < float(found) <= most:
-            return _plain(found)
+        # A double may lie just below the decimal that it stands for.
+        for rounding in (ROUND_FLOOR, ROUND_HALF_EVEN):
+            found = Context(prec=digits, rounding=rounding).create_decimal(exact)
+            # What is written is read as a double, which may be nearest to a point that is too low.
+            if found > least and below < float(found) <= most:
+                return _plain(found)
     return repr(most)
 
 

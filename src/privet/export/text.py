@@ -84,7 +84,7 @@ def to_text(
     ...     for edge in (40.0, 65.0)
     ... ]
     >>> print(to_text(Ensemble(schema, (-0.1,), stumps)))
-    readmitted: additive model of 2 trees whose scores add up to the log odds of yes
+    readmitted: additive model of 2 trees whose scores add up to the log odds of readmitted = yes
     start: -0.1
     age:
     ├─ age < 40: -0.42

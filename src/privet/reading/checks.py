@@ -237,7 +237,7 @@ class _CountingNumbers(_Counting):
             (self.below, "below low", self.low),
             (self.above, "above high", self.high),
         ):
-            shown = self.feature.written(bound) if isinstance(self.feature, Numeric) else bound
+            shown = self.feature.shown(bound) if isinstance(self.feature, Numeric) else bound
             said = f"{self.share(count)} lie {end} = {shown}, and count as {shown}"
             if count > tolerance * present:
                 problems.append(said)

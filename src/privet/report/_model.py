@@ -11,7 +11,7 @@ from privet.ensemble import Ensemble
 from privet.evaluation import Estimate, Evaluation
 from privet.export import to_svg
 from privet.export._merged import Part, merged
-from privet.export._outline import Noise, counts_words
+from privet.export._outline import Noise, answer_words, counts_words
 from privet.export._words import branch_words, number, plural, score_words, word
 from privet.pictures._importances import importances
 from privet.report._charts import bars, intervals
@@ -73,8 +73,12 @@ def _picture(predictor: Tree | Ensemble, label: str, noise: Noise) -> Html:
     width = re.search(r'width="([0-9.]+)"', drawn)
     fits = width is not None and float(width[1]) <= _WIDEST_SHRUNK
     kind = "wide fits" if fits else "wide"
-    # export escapes all texts of its own
-    return tag("figure", Html(drawn), class_=kind, tabindex="0", role="group", aria_label=label)
+    hint = "The picture is wider than the page: scroll it sideways."
+    caption = tag("figcaption", hint, class_="screen")  # style hides it where there is room
+    picture = Html(drawn)  # export escapes all texts of its own
+    return tag(
+        "figure", caption, picture, class_=kind, tabindex="0", role="group", aria_label=label
+    )
 
 
 def _one_tree(facts: Facts, tree: Tree, parts: Sequence[Part], *, fits: bool) -> Html:
@@ -116,7 +120,8 @@ def _ensemble(
     meaning = (
         "the predicted number"
         if schema.classes is None
-        else f"the log odds of {word(schema.classes[1])}"
+        else f"the log odds of {answer_words(schema)} (0 is one chance in two, +1 is 73 %, "
+        "-1 is 27 %)"
         if len(schema.classes) == 2
         else "one score for each class, of which the highest wins"
     )

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from privet.errors import ReportError
+from privet.export._words import plural
 from privet.model import ADDED, EITHER
 from privet.report import _words as say
 from privet.report._facts import Facts, State
@@ -256,7 +257,8 @@ def _releases(facts: Facts) -> str:
     books = facts.books
     return (
         f"All releases draw from one ledger with a total of {books.budget}, which never resets; "
-        f"{len(books.withdrawals)} draws so far. When nothing is left, the table is asked no more."
+        f"{plural(len(books.withdrawals), 'draw')} so far. When nothing is left, the table is "
+        "asked no more."
     )
 
 

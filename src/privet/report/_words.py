@@ -142,8 +142,7 @@ def feature_words(feature: Feature) -> str:
         more = len(feature.values) - 12
         return f"one of {shown}" + (f" and {more} more" if more > 0 else "")
     assert isinstance(feature, Numeric)
-    low, high = feature.written(feature.low), feature.written(feature.high)
-    return f"{feature.kind}, {low} to {high}"
+    return f"{feature.kind}, {feature.shown(feature.low)} to {feature.shown(feature.high)}"
 
 
 def public_words(facts: Facts) -> list[str]:
