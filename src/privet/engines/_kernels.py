@@ -319,6 +319,8 @@ class GridSearch:
         if self._start is None:
             self._start = self._starts()
         rule = self._origin, self._above, self._below
+        numbers = numbers.view()
+        numbers.flags.writeable = False  # as most come: no second loop is compiled for others
         _loops().find_on_grid(numbers, self._padded, *rule, self._start, out)
 
     def _starts(self) -> NDArray[np.uint16]:

@@ -43,7 +43,7 @@ from privet.engines.encoding import Encoded, Encoder
 from privet.engines.engine import BlockEngine
 from privet.engines.memory import LocalBlocks
 from privet.errors import DataError, EngineError, SchemaError
-from privet.reading import Stream
+from privet.reading import Stream, streams
 from privet.schema import Schema
 
 FORMAT, VERSION = "privet blocks", 1
@@ -321,35 +321,32 @@ def _write(stream: Stream, place: Path) -> tuple[list[int], list[int]]:
         raise _disk_error(OSError(errno.ENOSPC, ""), place)
     lengths: list[int] = []
     sums: list[int] = []
-    block = encoder.empty(BLOCK_ROWS)
+    room = encoder.empty(BLOCK_ROWS + streams.BATCH_ROWS)
     features = len(encoder.kinds)
     filled = values = 0
 
-    def flush() -> None:
-        arrays = _in_order(block[:filled])
+    def flush(rows: int) -> None:
+        arrays = _in_order(room[:rows])
         with open(_block_file(place, len(lengths)), "xb", opener=_owner_only) as file:
             for array in arrays:
                 file.write(array.data)
                 file.write(bytes(-array.nbytes % _ALIGN))
         sums.append(_checksum(arrays))
-        lengths.append(filled)
+        lengths.append(rows)
 
     for columns in stream:
         values += len(columns) * features
         fast = _kernels.compiled(max(values, (stream.rows or 0) * features))
-        found = encoder.empty(len(columns))
-        encoder.encode_rows(columns, columns.target(stream.schema), found, fast=fast)
-        start = 0
-        while start < len(found):
-            rows = min(BLOCK_ROWS - filled, len(found) - start)
-            for mine, more in zip(block.arrays, found.arrays, strict=True):
-                mine[filled : filled + rows] = more[start : start + rows]
-            filled, start = filled + rows, start + rows
-            if filled == BLOCK_ROWS:
-                flush()
-                filled = 0
+        part = slice(filled, filled + len(columns))
+        encoder.encode_rows(columns, columns.target(stream.schema), room[part], fast=fast)
+        filled = part.stop
+        if filled >= BLOCK_ROWS:
+            flush(BLOCK_ROWS)
+            for array in room.arrays:
+                array[: filled - BLOCK_ROWS] = array[BLOCK_ROWS:filled]
+            filled -= BLOCK_ROWS
     if filled or not lengths:
-        flush()
+        flush(filled)
     return lengths, sums
 
 

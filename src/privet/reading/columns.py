@@ -37,6 +37,8 @@ from privet.schema import Categorical, Numeric, Schema, Value, all_numbers, valu
 from privet.visible import quoted
 
 _BLOCK = 65_536
+#: A list of at most so many numbers is gone through one by one: sooner done than a search.
+_FEW = 4
 
 
 class Column(ABC):
@@ -221,11 +223,11 @@ class Joined(Column):
 
     def numbers(self) -> NDArray[np.float64]:
         """See :class:`Column`."""
-        return np.concatenate([np.zeros(0), *(part.numbers() for part in self.parts)])
+        return np.concatenate([part.numbers() for part in self.parts])
 
     def days(self) -> NDArray[np.float64]:
         """See :class:`Column`."""
-        return np.concatenate([np.zeros(0), *(part.days() for part in self.parts)])
+        return np.concatenate([part.days() for part in self.parts])
 
     def texts(self) -> tuple[list[str | None], NDArray[np.intp] | None]:
         """See :class:`Column`."""
@@ -378,14 +380,16 @@ def _of_arrow(array: pa.Array | pa.ChunkedArray, name: str) -> Column:
     """Open a column of pyarrow by its type."""
     kind = array.type
     if isinstance(array, pa.ChunkedArray):
-        known = _of_arrow(pa.nulls(0, kind), name)
-        return Joined([known, *(_of_arrow(chunk, name) for chunk in array.chunks)], known.holds)
+        chunks = [_of_arrow(chunk, name) for chunk in array.chunks or [pa.nulls(0, kind)]]
+        return chunks[0] if len(chunks) == 1 else Joined(chunks, chunks[0].holds)
     if pa.types.is_dictionary(kind):
         return Coded(_of_arrow(array.dictionary, name), _indices(array))
     if pa.types.is_boolean(kind):
         return _truths(array.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        numbers = pc.cast(array, pa.float64(), safe=False).fill_null(np.nan)
+        numbers = pc.cast(array, pa.float64(), safe=False)
+        if numbers.null_count:  # else it is not copied
+            numbers = numbers.fill_null(np.nan)
         holds = "whole numbers" if pa.types.is_integer(kind) else "numbers"
         return Numbers(numbers.to_numpy(zero_copy_only=False), holds)
     if pa.types.is_null(kind):  # of no type, and without a value
@@ -462,9 +466,14 @@ def _truths(places: NDArray[Any]) -> Coded:
 def _places(numbers: NDArray[np.float64], listed: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return where numbers stand in a list; what is not in it gets the list's length."""
     other = len(listed)
+    codes = np.empty(len(numbers), dtype=np.intp)
+    if other <= _FEW:
+        codes.fill(other)
+        for code, value in enumerate(listed):
+            codes += (numbers == value) * (code - other)
+        return codes
     order = np.argsort(listed)
     listed = listed[order]
-    codes = np.empty(len(numbers), dtype=np.intp)
     for start in range(0, len(numbers), _BLOCK):  # what lies between stays in the cache
         block = slice(start, start + _BLOCK)
         place = np.minimum(np.searchsorted(listed, numbers[block]), other - 1)
@@ -584,7 +593,11 @@ class Columns:
     def without_rows(self) -> Columns:
         """Return the same columns with no rows: their declared types, and nothing else."""
         source = self._source
-        rest = source.head(0) if isinstance(source, nw.DataFrame) else source[:0]
+        rest: Any = source[:0]
+        if isinstance(source, nw.DataFrame):
+            native = source.to_native()
+            arrow = isinstance(native, pa.Table)
+            rest = nw.from_native(native.schema.empty_table()) if arrow else source.head(0)
         return Columns(self.names, 0, rest, self.dates)
 
     def __len__(self) -> int:
@@ -594,6 +607,9 @@ class Columns:
         """Open one column."""
         place = self.names.index(name)
         if isinstance(self._source, nw.DataFrame):
+            native = self._source.to_native()
+            if isinstance(native, pa.Table):
+                return _of_arrow(native.column(place), name)
             return _of_series(self._source.get_column(self._source.columns[place]), name)
         if isinstance(self._source, list):
             return Items([row[place] for row in self._source])

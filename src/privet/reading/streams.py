@@ -52,12 +52,17 @@ class Stream:
         What goes wrong on the way is a :class:`~privet.errors.DataError`: the text of another
         library could be about the rows.
         """
-        types = None
+        types = declared = None
         wanted = self.schema.columns
         batches = iter(self._batches)
         while (batch := _next(batches)) is not _END:
             for piece in _pieces(batch):
                 columns = Columns.of(piece, self.schema)
+                if isinstance(piece, pa.Table):
+                    if declared is not None and piece.schema.equals(declared):
+                        yield columns  # of the same types as the one before
+                        continue
+                    declared = piece.schema
                 target = columns.target(self.schema)
                 here = columns.types(wanted)
                 if types is None:
