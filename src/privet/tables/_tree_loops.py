@@ -212,9 +212,9 @@ def log_regions_signed(
             leaf = 0.5 * _decay(coarse, fine, gap) * (1.0 + _decay(coarse, fine, twice))
             weight += (stop + 0.5 * rest) * leaf
         if len(looks) == 0:
-            out[r] = unit * top + math.log(weight)
+            out[r] = unit * top + np.log(weight)
             continue
-        base = unit * top + math.log(weight)
+        base = unit * top + np.log(weight)
         most = base
         for j in range(len(looks)):
             reach = 0
@@ -228,13 +228,13 @@ def log_regions_signed(
                 if product < 1e-200:
                     product, power = math.frexp(product)
                     halvings += power
-            look_logs[j] = unit * reach + (halvings * LOG_2 + math.log(product))
+            look_logs[j] = unit * reach + (halvings * LOG_2 + np.log(product))
             if look_logs[j] > most:  # noqa: PLR1730
                 most = look_logs[j]
-        whole = math.exp(base - most)  # as _with_lookups does
+        whole = np.exp(base - most)  # as _with_lookups does
         for j in range(len(looks)):
-            whole += math.exp(look_logs[j] - most)
-        out[r] = most + math.log(whole)
+            whole += np.exp(look_logs[j] - most)
+        out[r] = most + np.log(whole)
 
 
 @_compiled
@@ -423,7 +423,6 @@ def _four_weights(priors, power, inverse, c, d, parts):
 @_compiled
 def log_grandchildren_signed(
     f,
-    codes,
     places,
     weights,
     rows,
@@ -451,8 +450,6 @@ def log_grandchildren_signed(
     hist,
     whole,
     parts,
-    far,
-    far_pairs,
     out,
 ):
     """Do what ``log_grandchildren`` does, with two classes; return how many pairs are left out.
@@ -460,18 +457,17 @@ def log_grandchildren_signed(
     With ``x = exp(unit (2d - total))`` of a test in the region of those who pass both upper tests,
     that of the three other regions is a product of ``1/x`` or ``x`` and of numbers that depend on
     one upper test: one exponential per pair and test is enough, where all of them are within
-    ``most`` units. Other pairs are written to ``far_pairs``, and the sums by test of those who pass
-    both to ``far``. ``rise`` and ``rise_fine`` are the tables of :func:`_grow`, three times as far.
-    ``hist``, ``whole`` and ``parts`` are to work on, and zeros at first: what is seen of a code;
-    sums by place, and by test; and doubles: x, 1/x, those of who fails both tests, and of every
-    region the exponential of its total, its inverse and the weight. Only the codes of f between
-    the two in ``codes`` are visited, from the last one: ``hist`` is for the next call, too.
+    ``most`` units. ``out`` begins as NaN, and stays so for other pairs. ``rise`` and ``rise_fine``
+    are the tables of :func:`_grow`, three times as far. ``hist``, ``whole`` and ``parts`` are zeros
+    to work on: what is seen of a code; sums by place, and by test; and doubles: x, 1/x, those of
+    who fails both tests, and of every region the exponential of its total, its inverse and the
+    weight.
     """
     n_tests = len(singles)
     ends, left = stop, 0
     for t in range(n_tests):
         ends += 0.5 * priors[t]
-    for code in range(codes[1] - 1, codes[0] - 1, -1):
+    for code in range(code_first[f + 1] - code_first[f] - 1, -1, -1):
         _add_code_signed(f, code, places, weights, rows, row_first, triples, n_upper, code_first,
                          numeric, hist)  # fmt: skip
         c = test_first[f] + code - numeric[f]
@@ -489,9 +485,9 @@ def log_grandchildren_signed(
                 d = test_first[g] + k - numeric[g]
                 if g == f and d < c:
                     continue
-                _by_test_signed(code_first, test_first, numeric, whole)
                 small = fits[c] and fits[d]
                 if small:
+                    _by_test_signed(code_first, test_first, numeric, whole)
                     inside = int64(pairs[c, d])
                     largest = abs(inside)
                     for t in range(n_tests):
@@ -528,17 +524,77 @@ def log_grandchildren_signed(
                         parts[6, 2] += v2 * parts[5, 2]
                         parts[6, 3] += v3 * parts[5, 3]
                     for r in range(4):
-                        small &= parts[6, r] < math.inf
+                        small &= parts[6, r] < np.inf
                 if small:
                     for r in range(4):
-                        parts[6, r] = math.log(parts[6, r])
+                        parts[6, r] = np.log(parts[6, r])
                     out[c, 1, d] = parts[6, 0] + parts[6, 1]
                     out[c, 0, d] = parts[6, 2] + parts[6, 3]
                     out[d, 1, c] = parts[6, 0] + parts[6, 2]
                     out[d, 0, c] = parts[6, 1] + parts[6, 3]
                 else:
-                    for t in range(n_tests):
-                        far[left, t] = whole[1, t]
-                    far_pairs[left, 0], far_pairs[left, 1] = c, d
                     left += 1
     return left
+
+
+@_compiled
+def log_far_grandchildren_signed(
+    f,
+    places,
+    weights,
+    rows,
+    row_first,
+    triples,
+    n_upper,
+    pairs,
+    singles,
+    total,
+    code_first,
+    test_first,
+    numeric,
+    priors,
+    stop,
+    looks,
+    look_first,
+    look_last,
+    coarse,
+    fine,
+    unit,
+    hist,
+    whole,
+    look_logs,
+    z,
+    out,
+):
+    """Write what ``log_grandchildren_signed`` has left out, whatever the exponents.
+
+    Few fits need it, and it takes as long to compile.
+    """
+    n_tests = len(singles)
+    for code in range(code_first[f + 1] - code_first[f] - 1, -1, -1):
+        _add_code_signed(f, code, places, weights, rows, row_first, triples, n_upper, code_first,
+                         numeric, hist)  # fmt: skip
+        c = test_first[f] + code - numeric[f]
+        if numeric[f] and code == 0:
+            break
+        for g in range(f, n_upper):
+            last = code_first[g + 1] - code_first[g] - 1
+            for k in range(last, numeric[g] - 1, -1):
+                _add_line_signed(hist, code_first[g] + k, numeric[g] and k < last, whole)
+                d = test_first[g] + k - numeric[g]
+                if (g == f and d < c) or not np.isnan(out[c, 1, d]):
+                    continue
+                _by_test_signed(code_first, test_first, numeric, whole)
+                for t in range(n_tests):
+                    both = whole[1, t]
+                    whole[2, t] = pairs[c, t] - both
+                    whole[3, t] = pairs[d, t] - both
+                    whole[4, t] = singles[t] - pairs[c, t] - pairs[d, t] + both
+                inside = pairs[c, d]
+                whole[5, 0] = inside
+                whole[5, 1] = singles[c] - inside
+                whole[5, 2] = singles[d] - inside
+                whole[5, 3] = total - singles[c] - singles[d] + inside
+                log_regions_signed(whole[1:5], whole[5, :4], priors, stop, looks, look_first,
+                                   look_last, coarse, fine, unit, look_logs, z)  # fmt: skip
+                _write_pair(z, c, d, out)

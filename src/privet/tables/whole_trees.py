@@ -49,8 +49,6 @@ _NEGLIGIBLE = 64.0  # exp(-64) of the largest term of a sum
 _FITTING = 230.0
 #: Products need two doubles for every upper test and test, and lookups of few categories.
 MOST_PRODUCTS, LONGEST_PRODUCT = 2**22, 2**9
-#: How many sums of pairs of tests are kept for those that products cannot do.
-FAR_SUMS = 2**22
 
 
 @dataclass(frozen=True)
@@ -485,54 +483,19 @@ class _Sums:
         signed = self._signed(pairs)
         sums = (*signed, *self._layout())
         powers = self._powers(*signed)
+        fits = powers[-1]
         *menu, _, _, _ = common  # without tables of exponentials
-        upper, tests = pairs.shape[:2]
-        batch = max(1, FAR_SUMS // max(upper * tests, 1))
 
         def visit(f: int) -> None:
             places, _, *records, triples = deeper.planes(f)
-            rows = (places, *records, triples[..., 0], drawing.n_upper)
-            codes = len(drawing.occupied[f])
-            lines = min(batch, codes) * upper
-            far = np.empty((lines, tests), dtype=signed[0].dtype)
-            far_pairs = np.empty((lines, 2), dtype=np.int64)
-            space = (*self._space(), far, far_pairs)
-            for last in range(codes, 0, -batch):
-                some = (max(last - batch, 0), last)
-                given = chain((f, some), rows, sums, menu, powers, space)
-                left = loops.log_grandchildren_signed(*given, out)
-                if left:
-                    self._far(far[:left], far_pairs[:left], signed, common, out)
+            rows = (f, places, *records, triples[..., 0], drawing.n_upper)
+            near = rows, sums, menu, powers, self._space()
+            if not fits.any() or loops.log_grandchildren_signed(*chain(*near), out):
+                hist, whole, _ = self._space()
+                space = hist, whole, np.empty(len(drawing.looks)), np.empty(4)
+                loops.log_far_grandchildren_signed(*rows, *sums, *common, *space, out)
 
         return visit
-
-    def _far(
-        self,
-        both: NDArray[Any],
-        pairs: NDArray[np.int64],
-        signed: tuple[Any, ...],
-        common: tuple[Any, ...],
-        out: NDArray[np.float64],
-    ) -> None:
-        """Write the log weights of some pairs of upper tests, whatever the exponents.
-
-        ``both`` are the sums by test of the records that pass both.
-        """
-        passing, singles, total = signed
-        c, d = pairs.T
-        inside, of_c, of_d = passing[c, d], singles[c], singles[d]
-        regions = (
-            (both, inside),
-            (passing[c] - both, of_c - inside),
-            (passing[d] - both, of_d - inside),
-            (singles - passing[c] - passing[d] + both, total - of_c - of_d + inside),
-        )
-        z = np.empty((4, len(both)))
-        space = np.empty(len(self.drawing.looks))
-        for (sums, totals), found in zip(regions, z, strict=True):
-            self.loops.log_regions_signed(sums, totals, *common, space, found)
-        out[c, 1, d], out[c, 0, d] = z[0] + z[1], z[2] + z[3]
-        out[d, 1, c], out[d, 0, c] = z[0] + z[2], z[1] + z[3]
 
     def _layout(self) -> tuple[NDArray[Any], ...]:
         drawing = self.drawing
@@ -543,7 +506,7 @@ class _Sums:
         drawing = self.drawing
         kind, width = self.singles.dtype, max(int(drawing.code_first[-1]), 4)
         shape = (int(drawing.code_first[drawing.n_upper]), int(drawing.code_first[-1]))
-        return np.zeros(shape, dtype=kind), np.zeros((3, width), dtype=kind), np.zeros((7, width))
+        return np.zeros(shape, dtype=kind), np.zeros((6, width), dtype=kind), np.zeros((7, width))
 
     def _powers(self, pairs: NDArray[Any], singles: NDArray[Any], total: Any) -> tuple[Any, ...]:
         """Return tables of exponentials, and those of every upper test, as far as they fit."""
