@@ -632,7 +632,7 @@ class Schema:
         assert self.bounds is not None
         return _target_grid(*self.bounds)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the features, in order."""
         return tuple(self.features)

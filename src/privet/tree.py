@@ -79,6 +79,9 @@ class Grouping:
 Test = Cut | Grouping
 
 
+_NOTHING: Mapping[str, int | tuple[int, ...]] = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Node:
     """A place in the tree: a test with children, or a leaf.
@@ -98,10 +101,11 @@ class Node:
     test: Test | None = None
     children: tuple[int, ...] = ()
     value: tuple[float, ...] = ()
-    released: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
+    released: Mapping[str, int | tuple[int, ...]] = field(default_factory=lambda: _NOTHING)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "released", MappingProxyType(dict(self.released)))
+        released = MappingProxyType(dict(self.released)) if self.released else _NOTHING
+        object.__setattr__(self, "released", released)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Node, (self.test, self.children, self.value, dict(self.released)))

@@ -193,7 +193,9 @@ def test_seeds_repeat_and_cryptographic_noise_is_private():
 def test_categories_offer_all_subsets_if_few_and_never_too_many():
     view = View.of_grid(CLASSES)
     coins = Coins(0)
-    axes = {axis.feature: axis for axis in forests.axes_of(everything(view), view, 99, coins)}
+    axes = {
+        axis.feature: axis for axis in forests.axes_of([everything(view)], view, 99, [coins])[0]
+    }
     assert set(axes) == {0, 1, 2, 3, 4}  # even "one" can part from what is missing
     few = forests.with_subsets(axes[2]).sides
     assert few.shape == (7, 4)  # four codes with the missing one
@@ -209,11 +211,11 @@ def test_a_used_up_feature_is_not_offered_again():
     region = tuple(
         (0,) if place in (2, 3, 4) else codes for place, codes in enumerate(everything(view))
     )
-    found = forests.axes_of(region, view, 99, Coins(1))
+    found = forests.axes_of([region], view, 99, [Coins(1)])[0]
     assert sorted(axis.feature for axis in found) == [0, 1]
     last = view.sizes[0] - 1
     stuck = (range(last - 1, last + 1), *region[1:])
-    assert [axis.feature for axis in forests.axes_of(stuck, view, 99, Coins(1))] == [1]
+    assert [axis.feature for axis in forests.axes_of([stuck], view, 99, [Coins(1)])[0]] == [1]
 
 
 def test_a_table_that_cannot_be_divided_is_one_leaf():
@@ -223,10 +225,10 @@ def test_a_table_that_cannot_be_divided_is_one_leaf():
 
     def choose(cells, regions, trees):
         assert trees == [0] * len(regions)
-        axes = [forests.axes_of(region, view, 9, Coins(0)) for region in regions]
-        if not any(axes):
+        axes = forests.axes_of(regions, view, 9, [Coins(0) for _ in regions])
+        if not axes.lengths.any():
             return [None] * len(axes)
-        return cells.choose_halves([some[0] for some in axes], Fraction(1000))
+        return cells.choose_halves(list(axes.at(0)), Fraction(1000))
 
     growth = grow(table.root(view), view, 5, choose)
     assert len(growth.levels) == 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from privet import Budget, Categorical, Numeric, PrivateTable, Schema
 from privet.criteria import SAD, Gini, Max
 from privet.errors import BudgetError, DataError
-from privet.tables import Axis, View
+from privet.tables import Axis, AxisLists, Split, View
 from privet.tables.halves import UNIT, halving_losses, halving_spread, ways_to_halve
 
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
@@ -132,10 +132,39 @@ def test_ways_to_halve_have_the_scores_of_their_sides():
             ways = len(axis.sides) if axis.sides is not None else axis.last - axis.first
             expected = []
             for way in range(ways):
-                children = np.array(axis.children(way, size))
+                second = axis.second(way, size)
                 records = counts if axis.places is None else counts[axis.places]
-                expected.append(-abs(int(records.sum()) - 2 * int(records[children == 1].sum())))
+                expected.append(-abs(int(records.sum()) - 2 * int(records[second].sum())))
             assert np.repeat(mine, times).tolist() == expected
+
+
+def test_axes_as_arrays_are_the_same_axes():
+    lists = [[Axis(0, 1, 5), Axis(1, 0, 2, np.array([2, 0, 1]))], [], [Axis(1, 0, 1, np.arange(3))]]
+    found = AxisLists.of(lists)
+    assert len(found) == 3
+    assert found.longest == 2
+    for cell, some in enumerate(lists):
+        for axis, again in zip(some, found[cell], strict=True):
+            assert (axis.feature, axis.first, axis.last) == (again.feature, again.first, again.last)
+            assert (axis.places is None) == (again.places is None)
+            assert axis.places is None or np.array_equal(axis.places, again.places)
+    able = AxisLists(found.axes, found.lengths[[0, 2]])
+    assert [(axis.feature, axis.last) for axis in able.at(1)] == [(1, 2), (1, 1)]
+    assert [(axis.feature, axis.last) for axis in able.at([0, 0])] == [(0, 5), (1, 1)]
+
+
+def test_a_split_in_two_is_the_split_with_these_children():
+    split = Split.in_two(1, np.array([True, False, True]))
+    assert split == Split(1, (1, 0, 1))
+    assert split.n_children == 2
+    assert set(map(type, split.children)) == {int}
+    for feature, second in (
+        (np.int64(1), np.ones(2, bool)),
+        (1, np.ones(2, int)),
+        (1, np.ones(1, bool)),
+    ):
+        with pytest.raises(ValueError, match="a bool"):
+            Split.in_two(feature, second)
 
 
 @SEEDED
@@ -197,11 +226,11 @@ def test_bad_questions_are_refused_before_anything_is_spent():
     cells = table.root()
     axis = Axis(0, 0, 3)
     with pytest.raises(ValueError, match="at least one axis"):
-        cells.choose_axes([[]], Max(), Fraction(1), flip=False)
+        cells.choose_axes(AxisLists.of([[]]), Max(), Fraction(1), flip=False)
     with pytest.raises(ValueError, match="an axis"):
         cells.choose_halves([axis, axis], Fraction(1))
     with pytest.raises(DataError, match="needs a number"):
-        cells.choose_axes([[axis]], SAD(4), Fraction(1), flip=False)
+        cells.choose_axes(AxisLists.of([[axis]]), SAD(4), Fraction(1), flip=False)
     with pytest.raises(DataError, match="needs a number"):
         cells.leaking_means(Fraction(1))
     with pytest.raises(ValueError, match="parts"):
@@ -210,6 +239,6 @@ def test_bad_questions_are_refused_before_anything_is_spent():
         np.array([[0.5, "a"]], object), [0], SCHEMA, Budget(1.0, delta=1e-6), random_state=0
     )
     with pytest.raises(BudgetError, match="budget without delta"):
-        zcdp.root().choose_axes([[axis]], Max(), Fraction(1, 10), flip=True)
+        zcdp.root().choose_axes(AxisLists.of([[axis]]), Max(), Fraction(1, 10), flip=True)
     assert table.ledger.total.epsilon == 0
     assert zcdp.ledger.total.rho == 0

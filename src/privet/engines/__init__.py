@@ -1,6 +1,6 @@
 """Exact whole numbers about rows, wherever the rows are. Everything here is inside the wall."""
 
-from privet.engines.axes import Axis
+from privet.engines.axes import Axes, Axis, AxisLists
 from privet.engines.bases import (
     CALIBRATION_SQUARES,
     LARGEST,
@@ -31,7 +31,9 @@ __all__ = [
     "PLACES",
     "STEP",
     "UNIT",
+    "Axes",
     "Axis",
+    "AxisLists",
     "Basis",
     "BlockEngine",
     "CellsHandle",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.engines.axes import Axis
+from privet.engines.axes import Axes
 
 #: Tables with fewer values than this never trigger compilation.
 COMPILE_FROM = 4_000_000
@@ -168,40 +168,6 @@ def add_by_number(
     totals += np.rint(found).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class AxisTable:
-    """The axes of cells as arrays: features, and where their order is in ``orders`` (-1: none)."""
-
-    features: NDArray[np.int32]
-    starts: NDArray[np.int64]
-    orders: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, axes: Sequence[Axis]) -> AxisTable:
-        """Join the axes of all cells."""
-        features, starts, length = [], [], 0
-        orders: list[NDArray[Any]] = [np.zeros(0, dtype=np.int64)]
-        for axis in axes:
-            features.append(axis.feature)
-            if axis.places is None:
-                starts.append(-1)
-            else:
-                starts.append(length)
-                orders.append(axis.places)
-                length += len(axis.places)
-        joined = np.concatenate(orders, dtype=np.int64)
-        return cls(np.array(features, dtype=np.int32), np.array(starts, dtype=np.int64), joined)
-
-    def places(
-        self, cells: NDArray[np.int64], codes: NDArray[Any], rows: NDArray[Any]
-    ) -> NDArray[np.int64]:
-        """Return where some records lie on the axes of their cells."""
-        places = codes[self.features[cells], rows].astype(np.int64)
-        listed = np.flatnonzero(self.starts[cells] >= 0)
-        places[listed] = self.orders[self.starts[cells[listed]] + places[listed]]
-        return np.asarray(places)
-
-
 def sort_by_cell(
     cells: NDArray[np.int32], size: int, *, fast: bool
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -219,7 +185,7 @@ def count_places(
     first: NDArray[np.int64],
     codes: NDArray[Any],
     parts: NDArray[Any] | None,
-    axes: AxisTable,
+    axes: Axes,
     width: int,
     table: NDArray[np.int32],
     *,
@@ -241,7 +207,7 @@ def count_sides(
     codes: NDArray[Any],
     labels: NDArray[Any],
     parts: NDArray[Any] | None,
-    axes: AxisTable,
+    axes: Axes,
     middle: NDArray[np.int32],
     kinds: int,
     table: NDArray[np.int64],

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 from numba import njit, uint64
 
+_compiled = njit(nogil=True, cache=True, boundscheck=False, no_cfunc_wrapper=True)
 
-@njit(nogil=True, cache=True, boundscheck=False)
+
+@_compiled
 def join(heads, codes, size):
     """Turn numbers and codes, of which there are ``size``, into numbers of both."""
     for i in range(len(heads)):
         heads[i] = uint64(heads[i]) * uint64(size) + uint64(codes[i])
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def add_weights(heads, codes, size, weights, table):
     """Add the weights of records to ``table[head * size + code]``."""
     for i in range(len(heads)):
         table[uint64(heads[i]) * uint64(size) + uint64(codes[i])] += weights[i]
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
+@_compiled
 def add_pairs(places, channels, weights, rows, first, last, start, hist):
     """Add weights of some records to ``hist[place of g - start, place of h]``, g in first..last.
 

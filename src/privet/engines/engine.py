@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.engines import questions as ask
-from privet.engines.axes import Axis
+from privet.engines.axes import Axes, Axis
 from privet.engines.bases import Basis, Curves
 from privet.engines.interface import Records
 from privet.engines.lineage import (
@@ -270,10 +270,10 @@ class BlockEngine:
         question = ask.Calibration(cells.lineage, scores.lineage, shift, factor)
         return self._ask(question, cells, scores)
 
-    def places(self, cells: CellsHandle, axes: Sequence[Axis]) -> ask.Sparse:
+    def places(self, cells: CellsHandle, axes: Axes | Sequence[Axis]) -> ask.Sparse:
         """See :class:`~privet.engines.Engine`."""
-        width = max(cells.view.sizes)
-        if cells.size * width > min(32 * self.rows, MAX_COUNTS):
+        width, axes = max(cells.view.sizes), Axes.of(axes)
+        if cells.size * width > min(64 * self.rows, MAX_COUNTS):
             return self._ask(ask.Places(cells.lineage, axes, width), cells)
         counts = self._ask(ask.DensePlaces(cells.lineage, axes, width, self._wide), cells)
         found = np.flatnonzero(counts)
@@ -282,13 +282,13 @@ class BlockEngine:
     def sides(
         self,
         cells: CellsHandle,
-        axes: Sequence[Axis],
+        axes: Axes | Sequence[Axis],
         middle: NDArray[np.int32],
         steps: int | None,
     ) -> NDArray[np.int64]:
         """See :class:`~privet.engines.Engine`."""
         kinds = self._kinds(steps)
-        question = ask.Sides(cells.lineage, axes, middle, kinds, steps)
+        question = ask.Sides(cells.lineage, Axes.of(axes), middle, kinds, steps)
         return self._ask(question, cells).reshape(cells.size, 3, kinds)
 
     @property

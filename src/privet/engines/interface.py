@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.engines.axes import Axis
+from privet.engines.axes import Axes, Axis
 from privet.engines.bases import Basis, Curves
 from privet.engines.lineage import CellsHandle, ScoresHandle
 from privet.engines.questions import Margin, Sparse, TreeLayout
@@ -142,7 +142,7 @@ class Engine(Protocol):
     ) -> NDArray[np.int64]:
         """Return five sums over all records of cells: see :func:`calibration_moments`."""
 
-    def places(self, cells: CellsHandle, axes: Sequence[Axis]) -> Sparse:
+    def places(self, cells: CellsHandle, axes: Axes | Sequence[Axis]) -> Sparse:
         """Return at which places of their cells' axes records lie, and how many at each.
 
         Places are numbered ``cell * width + place``; ``width`` is the largest number of codes of
@@ -152,7 +152,7 @@ class Engine(Protocol):
     def sides(
         self,
         cells: CellsHandle,
-        axes: Sequence[Axis],
+        axes: Axes | Sequence[Axis],
         middle: NDArray[np.int32],
         steps: int | None,
     ) -> NDArray[np.int64]:

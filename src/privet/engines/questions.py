@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.engines import _kernels
-from privet.engines.axes import Axis
+from privet.engines.axes import Axes
 from privet.engines.bases import Basis, error_moments
 from privet.engines.blocks import Block
 from privet.engines.lineage import Lineage, Portion, ScoreLineage
@@ -281,7 +281,7 @@ class DensePlaces(_Sum):
     """
 
     cells: Lineage
-    axes: Sequence[Axis]
+    axes: Axes
     width: int
     wide: bool = False
 
@@ -295,13 +295,9 @@ class DensePlaces(_Sum):
         codes = block.codes(self.cells.view)
         rows, first = block.by_cell(self.cells)
         _kernels.count_places(
-            rows, first, codes, block.parts, self._table, self.width, total, fast=block.passes_fast
+            rows, first, codes, block.parts, self.axes, self.width, total, fast=block.passes_fast
         )
         return total
-
-    @cached_property
-    def _table(self) -> _kernels.AxisTable:
-        return _kernels.AxisTable.of(self.axes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,16 +305,16 @@ class Places(BlockQuestion[Sparse]):
     """As :class:`DensePlaces`, where few places have records: only those, with their counts."""
 
     cells: Lineage
-    axes: Sequence[Axis]
+    axes: Axes
     width: int
 
     def answer(self, block: Block) -> Sparse:
         """See :class:`BlockQuestion`."""
         rows, first = block.by_cell(self.cells)
         cells = np.repeat(np.arange(self.cells.size), np.diff(first))
-        codes, axes = block.codes(self.cells.view), _kernels.AxisTable.of(self.axes)
         mine = rows[first[0] : first[-1]]
-        places = cells * self.width + axes.places(cells, codes, mine)
+        codes = block.codes(self.cells.view)
+        places = cells * self.width + self.axes.places(cells, codes, mine)
         keys, place = np.unique(places, return_inverse=True)
         parts = None if block.parts is None else block.parts[mine]
         return keys, _counted(place, parts, len(keys))
@@ -335,7 +331,7 @@ class Sides(_Sum):
     """Records of shape (cells * 3 * classes,): below, at and above a place of their cells' axes."""
 
     cells: Lineage
-    axes: Sequence[Axis]
+    axes: Axes
     middle: NDArray[np.int32]
     kinds: int
     steps: int | None
@@ -352,17 +348,13 @@ class Sides(_Sum):
             block.codes(self.cells.view),
             labels,
             block.parts,
-            self._table,
+            self.axes,
             self.middle,
             kinds,
             total,
             fast=block.passes_fast,
         )
         return total
-
-    @cached_property
-    def _table(self) -> _kernels.AxisTable:
-        return _kernels.AxisTable.of(self.axes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,6 +37,16 @@ class Split:
         if len(found) != len(self.children) or found.min() < 0 or found.max() >= len(found):
             raise ValueError("children are numbered from zero, and no more than codes")
 
+    @classmethod
+    def in_two(cls, feature: int, second: NDArray[np.bool_]) -> Split:
+        """Return a split in two, from which codes go to the second child: a fast way to many."""
+        if type(feature) is not int or second.dtype != bool or second.ndim != 1 or len(second) < 2:
+            raise ValueError("give a feature's position, and for each of its codes a bool")
+        split = object.__new__(cls)
+        known = {"children": tuple(second.tobytes()), "child_of": second.astype(np.int32)}
+        split.__dict__.update(known, feature=feature)
+        return split
+
     @cached_property
     def n_children(self) -> int:
         """How many children there are, empty ones included."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ from privet.learners.budgets import know_rows, less
 from privet.privacy.budget import Amount
 from privet.privacy.coins import Coins
 from privet.schema import Schema
-from privet.tables import Axis, Cells, Split, Table, View
+from privet.tables import Axes, Axis, AxisLists, Cells, Split, Table, View
 from privet.tree import Tree
 
 #: Up to this many categories, all ways to divide them are offered.
@@ -149,26 +150,22 @@ def _chooser(
 
     def choose(cells: Cells, regions: list[Region], trees: list[int]) -> list[Split | None]:
         amount = amounts[cells.depth]
-        found = [
-            axes_of(region, view, few, coins[tree])
-            for region, tree in zip(regions, trees, strict=True)
-        ]
-        able = [axes for axes in found if axes]
-        if not able:
-            return [None] * len(found)
-        cells = cells.take(np.array([bool(axes) for axes in found]))
+        axes = axes_of(regions, view, few, [coins[tree] for tree in trees])
+        able = axes.lengths > 0
+        if not able.any():
+            return [None] * len(regions)
+        cells, axes = cells.take(able), AxisLists(axes.axes, axes.lengths[able])
         if few == 1:
-            axes = [with_subsets(options[0]) for options in able]
-            splits = cells.choose_halves(axes, amount)
+            splits = cells.choose_halves([with_subsets(axis) for axis in axes.at(0)], amount)
         elif options.published:
-            splits = _published_splits(cells, able, view, amount / 2, flip=flip)
+            splits = _published_splits(cells, axes, view, amount / 2, flip=flip)
         else:
             choosing = amount * FEATURE_SHARE
-            places = cells.choose_axes(able, _criterion(view.schema), choosing, flip=flip)
-            axes = [with_subsets(options[k]) for options, k in zip(able, places, strict=True)]
-            splits = cells.choose_halves(axes, less(amount, choosing))
+            places = cells.choose_axes(axes, _criterion(view.schema), choosing, flip=flip)
+            chosen = [with_subsets(axis) for axis in axes.at(places)]
+            splits = cells.choose_halves(chosen, less(amount, choosing))
         rest = iter(splits)
-        return [next(rest) if axes else None for axes in found]
+        return [next(rest) if one else None for one in able.tolist()]
 
     return choose
 
@@ -179,20 +176,16 @@ def _criterion(schema: Schema) -> Criterion:
 
 
 def _published_splits(
-    cells: Cells, axes: list[list[Axis]], view: View, amount: Amount, *, flip: bool
+    cells: Cells, axes: AxisLists, view: View, amount: Amount, *, flip: bool
 ) -> list[Split]:
     """Draw a median for every feature, each at the full amount, then choose among them."""
-    options: list[list[Split]] = [[] for _ in axes]
-    for turn in range(max(map(len, axes))):
-        mine = [turn < len(some) for some in axes]
-        halved = iter(
-            cells.take(np.array(mine)).choose_halves(
-                [with_subsets(some[turn]) for some in axes if turn < len(some)], amount
-            )
-        )
-        for some, present in zip(options, mine, strict=True):
-            if present:
-                some.append(next(halved))
+    options: list[list[Split]] = [[] for _ in range(len(axes))]
+    for turn in range(axes.longest):
+        mine = np.flatnonzero(turn < axes.lengths)
+        offered = [with_subsets(axis) for axis in axes.at(turn).take(mine)]
+        halved = cells.take(mine).choose_halves(offered, amount)
+        for cell, split in zip(mine.tolist(), halved, strict=True):
+            options[cell].append(split)
     numbers = view.schema.classes is None
     criterion: Criterion = SSE() if numbers else Gini()
     factor = PUBLISHED_NUMBER if numbers else PUBLISHED_CLASSES
@@ -200,27 +193,39 @@ def _published_splits(
     return [some[place] for some, place in zip(options, places, strict=True)]
 
 
-def axes_of(region: Region, view: View, most: int, coins: Coins) -> list[Axis]:
-    """Return axes of random features along which a region can be divided."""
-    found: list[Axis] = []
-    for feature in coins.shuffled(len(region)).tolist():
-        codes = region[feature]
-        if view.cuts[feature] is None:
-            if len(codes) < 2:
-                continue
-            places = np.empty(view.sizes[feature], dtype=np.intp)
-            places.fill(len(codes))
-            places[coins.shuffled(codes)] = np.arange(len(codes))
-            found.append(Axis(feature, 0, len(codes) - 1, places))
-        else:
-            # Missing numbers have the last code and go with the upper side.
-            first, last = codes[0], min(codes[-1], view.sizes[feature] - 2)
-            if first >= last:
-                continue
-            found.append(Axis(feature, first, last))
-        if len(found) == most:
-            break
-    return found
+def axes_of(regions: Sequence[Region], view: View, most: int, coins: Sequence[Coins]) -> AxisLists:
+    """Return for every cell the axes of random features along which its region can be divided."""
+    sizes, numeric = view.sizes, [cuts is not None for cuts in view.cuts]
+    found: list[int] = []  # of every axis its feature, the first and the last place, and its codes
+    lengths: list[int] = []
+    orders: list[NDArray[np.intp]] = [np.zeros(0, dtype=np.intp)]
+    for region, mine in zip(regions, coins, strict=True):
+        length = 0
+        for feature in mine.shuffled(len(region)).tolist():
+            codes, size = region[feature], sizes[feature]
+            if numeric[feature]:
+                # Missing numbers have the last code and go with the upper side.
+                first, last = codes[0], min(codes[-1], size - 2)
+                if first >= last:
+                    continue
+                found += (feature, first, last, 0)
+            else:
+                if len(codes) < 2:
+                    continue
+                orders.append(mine.shuffled(codes))
+                found += (feature, 0, len(codes) - 1, size)
+            length += 1
+            if length == most:
+                break
+        lengths.append(length)
+    laid_out = np.array(found, dtype=np.int64).reshape(-1, 4)
+    _, _, last, codes_of = laid_out[laid_out[:, 3] > 0].T
+    # Codes that cannot come here have the place after the last.
+    places = np.repeat(last + 1, codes_of)
+    starts = np.repeat(np.cumsum(codes_of) - codes_of, last + 1)
+    ranks = np.arange(len(starts)) - np.repeat(np.cumsum(last + 1) - last - 1, last + 1)
+    places[starts + np.concatenate(orders)] = ranks
+    return AxisLists(Axes.laid_out(laid_out, places), np.array(lengths, dtype=np.int64))
 
 
 def with_subsets(axis: Axis) -> Axis:
@@ -230,15 +235,19 @@ def with_subsets(axis: Axis) -> Axis:
     """
     if axis.places is None:
         return axis
-    count = axis.last + 1
+    sides = _subsets(axis.last + 1)[:, axis.places]
+    return Axis(axis.feature, axis.first, axis.last, axis.places, sides)
+
+
+@lru_cache(maxsize=64)
+def _subsets(count: int) -> NDArray[np.bool_]:
+    """Return which of some places are in every subset; codes that cannot come here are in none."""
     if count <= FEW_CODES:
         by_place = (np.arange(1, 2 ** (count - 1))[:, None] >> np.arange(count)) & 1 > 0
     else:
         cuts = np.arange(count) > np.arange(count - 1)[:, None]
         by_place = np.concatenate([cuts, np.eye(count, dtype=bool)])
-    # Codes that cannot come here have the place after the last.
-    by_place = np.column_stack([by_place, np.zeros(len(by_place), dtype=bool)])
-    return Axis(axis.feature, axis.first, axis.last, axis.places, by_place[:, axis.places])
+    return np.column_stack([by_place, np.zeros(len(by_place), dtype=bool)])
 
 
 # Leaves

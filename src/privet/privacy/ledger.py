@@ -393,10 +393,12 @@ class Ledger:
                 way: Entry(question, place, number, *way) for way, number in Counter(ways).items()
             }
             entries, of_cells = list(by_way.values()), [by_way[way] for way in ways]
+            delta = sum((cost.delta for cost in costs), _ZERO)
         else:
             costs = [mechanisms.cost] * len(cells)
             entries = [Entry(question, place, len(cells), mechanisms.facts, costs[0])]
             of_cells = entries
+            delta = len(cells) * costs[0].delta
         for entry in entries:
             for amount in (entry.cost.epsilon, entry.cost.rho, entry.cost.delta):
                 if not amount >= 0 or (isinstance(amount, float) and amount != math.inf):
@@ -406,7 +408,6 @@ class Ledger:
         index = cells._index.tolist()
         if len(set(index)) < len(index):
             raise BudgetError("the same cell is asked twice in one question")
-        delta = sum((cost.delta for cost in costs), _ZERO)
         if delta and cells._group is not self._root:
             raise BudgetError("a delta is charged to the whole table only")
         if any(ledger._process != os.getpid() for ledger in self._chain):
@@ -474,23 +475,31 @@ def _raise_costs(
     updates: list[_Update] = []
     while True:
         costs = group.cost[book]
-        # Most cells share a few amounts: add each pair of objects once.
+        # Most cells share a few amounts, often with those beside them: add each pair once.
         sums: dict[tuple[int, int], Amount] = {}
         raised: dict[int, Amount] = {}
+        cost: Amount = _ZERO
+        step: Amount | None = None
+        total: Amount = _ZERO
         for i, more in zip(index, amounts, strict=True):
-            pair = (id(costs[i]), id(more))
-            if pair not in sums:
-                sums[pair] = costs[i] + more
-            raised[i] = sums[pair]
+            if costs[i] is not cost or more is not step:
+                cost, step = costs[i], more
+                pair = (id(cost), id(step))
+                if pair not in sums:
+                    sums[pair] = cost + more
+                total = sums[pair]
+            raised[i] = total
         updates.append((costs, raised))
         if group.parent is None:
             return updates
-        peaks = group.peak[book]
+        peaks, parents = group.peak[book], group.parents
         higher: dict[int, Amount] = {}
         exceeds: dict[tuple[int, int], bool] = {}
         for i, value in raised.items():
-            parent = group.parents[i]
-            known = higher.get(parent, peaks[parent])
+            parent = parents[i]
+            known = higher.get(parent)
+            if known is None:
+                known = peaks[parent]
             if value is known:
                 continue
             pair = (id(value), id(known))

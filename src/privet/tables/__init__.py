@@ -1,6 +1,6 @@
 """The wall between rows and everything else. See ``private``."""
 
-from privet.engines import STEP, Axis, Basis, Curves, Peaks, Split, Tabled, View
+from privet.engines import STEP, Axes, Axis, AxisLists, Basis, Curves, Peaks, Split, Tabled, View
 from privet.tables.discovery import (
     DiscoveryPlan,
     Found,
@@ -39,7 +39,9 @@ __all__ = [
     "QUESTIONS",
     "SCALES",
     "STEP",
+    "Axes",
     "Axis",
+    "AxisLists",
     "Basis",
     "Binary",
     "Branch",

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.criteria import Criterion
-from privet.engines import Axis, Basis, Split, View
+from privet.engines import Axis, AxisLists, Basis, Split, View
 from privet.errors import DataError
 from privet.privacy import Budget, Ledger, Released
 from privet.privacy.budget import Amount
@@ -583,7 +583,7 @@ class Cells(Protocol):
 
     def choose_axes(
         self,
-        axes: Sequence[Sequence[Axis]],
+        axes: AxisLists,
         criterion: Criterion,
         amount: Amount,
         *,
@@ -593,7 +593,7 @@ class Cells(Protocol):
 
         Parameters
         ----------
-        axes : sequence of sequences of Axis
+        axes : AxisLists
             The axes of every cell, by public facts.
         criterion : Criterion
             How bad halves are.

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from privet.criteria import SSE, TARGET_STEPS, Criterion, Max
 from privet.engines import (
+    Axes,
     Axis,
+    AxisLists,
     Split,
 )
 from privet.errors import (
@@ -158,7 +160,7 @@ class SelectingCells(CellsOfTable):
 
     def choose_axes(
         self,
-        axes: Sequence[Sequence[Axis]],
+        axes: AxisLists,
         criterion: Criterion,
         amount: Amount,
         *,
@@ -174,19 +176,18 @@ class SelectingCells(CellsOfTable):
         """
         spread = self._parts * halving_spread(criterion)
         mechanism = self._selection(spread, exact(amount), flip=flip)
-        if len(axes) != len(self) or not all(axes):
+        if len(axes) != len(self) or not axes.lengths.all():
             raise ValueError("give every cell at least one axis")
         steps = self._target_steps(criterion)
         self._charge([mechanism], Question(QuestionKind.HALVING_FEATURE, criterion.name))
         inside = behind_table[self._table]
-        turns = [
-            [options[min(turn, len(options) - 1)] for options in axes]
-            for turn in range(max(map(len, axes), default=0))
-        ]
-        losses = [halving_losses(self._sides(some, steps), criterion) for some in turns]
+        scores = np.empty((len(axes), axes.longest), dtype=np.int64)
+        for turn in range(axes.longest):
+            sides = self._sides(axes.at(turn), steps)
+            np.negative(halving_losses(sides, criterion), out=scores[:, turn])
         return [
-            mechanism.choose(Exact(-row[: len(options)]), inside.noise)
-            for row, options in zip(np.stack(losses, axis=1), axes, strict=True)
+            mechanism.choose(Exact(row[:length]), inside.noise)
+            for row, length in zip(scores, axes.lengths.tolist(), strict=True)
         ]
 
     def choose_halves(self, axes: Sequence[Axis], amount: Amount) -> list[Split]:
@@ -209,7 +210,7 @@ class SelectingCells(CellsOfTable):
             scores, lengths = ways_to_halve(some, *taken, sizes)
             chosen = mechanism.choose_each(Exact(scores), lengths, inside.noise)
             splits += [
-                Split(axis.feature, axis.children(way, sizes[axis.feature]))
+                Split.in_two(axis.feature, axis.second(way, sizes[axis.feature]))
                 for axis, way in zip(some, chosen, strict=True)
             ]
         return splits
@@ -354,7 +355,7 @@ class SelectingCells(CellsOfTable):
             losses = [losses_of(candidates, j, found[j], criterion, cells, view) for j in features]
             yield np.concatenate(losses, axis=1), criterion.losses(found[features[0]].sum(axis=1))
 
-    def _sides(self, axes: Sequence[Axis], steps: int | None) -> NDArray[np.int64]:
+    def _sides(self, axes: Axes, steps: int | None) -> NDArray[np.int64]:
         """Count the records below, at and above the middle of every cell's axis."""
         engine, handle = behind_table[self._table].engine, behind_cells[self]
         middle = middles(engine.places(handle, axes), len(self), max(handle.view.sizes))

@@ -357,7 +357,7 @@ def _with_rest(one: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.i
 
 def _two_children(feature: int, second: NDArray[np.bool_]) -> Split:
     """Return a split in two; the first child has the first code."""
-    return Split(feature, tuple((second ^ second[0]).astype(int).tolist()))
+    return Split.in_two(feature, second ^ second[0])
 
 
 def best_correct(counts: NDArray[Any], numeric: bool) -> NDArray[np.int64]:
