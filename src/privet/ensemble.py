@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import ModelFileError
-from privet.reading import feature_matrix
 from privet.schema import Numeric, Schema
 from privet.tree import Cut, Tree
 from privet.visible import visible
@@ -156,6 +155,8 @@ class Ensemble:
 
     def predict_score(self, table: Any) -> NDArray[np.float64]:
         """Return the sums of scores, one row per row and one column per score."""
+        from privet.reading import feature_matrix  # on first use: it takes pyarrow along
+
         used = self.used
         matrix = feature_matrix(table, self.schema, used)
         column = {name: j for j, name in enumerate(used)}

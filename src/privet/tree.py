@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import ModelFileError
-from privet.reading import feature_matrix
 from privet.schema import Categorical, Integer, Numeric, Schema
 from privet.visible import visible
 
@@ -181,6 +180,8 @@ class Tree:
 
     def apply(self, table: Any) -> NDArray[np.intp]:
         """Return the position of the leaf that each row falls into."""
+        from privet.reading import feature_matrix  # on first use: it takes pyarrow along
+
         return self.route(feature_matrix(table, self.schema, self.used))
 
     def predict_value(self, table: Any) -> NDArray[np.float64]:
