@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from privet.cli import main
+from privet.network import site as site_module
 from privet.network.checks import _asked
 from privet.network.keys import Identity
 from privet.network.policy import Limits, Policy, PolicyError
@@ -214,6 +215,37 @@ def test_a_study_as_its_owner_sees_it(party, house):
     assert "closed" in party("status")[1]
     assert house.store.left == 2.75
     assert party("close", STUDY)[0] == 2
+
+
+def test_check_and_status_say_that_a_journal_cannot_be_gone_on_with(party, house, monkeypatch):
+    def answer(count):
+        site = house.open()
+        link = SiteLink(site)
+        for _ in range(count):
+            link.ask(link.ask(0, "root", None), "noisy_counts", 0.125)
+        site.close()
+
+    def said(why):
+        code, out, error = party("check")
+        assert code == 2, error
+        assert why in " ".join(out.split())
+        assert why in " ".join(party("status")[1].split())
+
+    answer(1)
+    older = house.journal.read_bytes()
+    answer(2)
+    assert party("check")[0] == 0
+    newest = house.journal.read_bytes()
+    house.journal.write_bytes(older)
+    said("its journal has 1 charged answers, and the ledger 3")
+    house.journal.write_bytes(b"nothing")
+    said("its beginning cannot be read")
+    house.journal.write_bytes(newest)
+    house.write(epsilon=0.875)
+    said("of another epsilon")
+    house.write(epsilon=1.0)
+    monkeypatch.setattr(site_module, "MAGIC", b"PVW\x63")
+    said("of another version of the messages between parties")
 
 
 def test_keys_are_made_once(party, house):

@@ -10,7 +10,7 @@ from privet.errors import BudgetExceeded, PrivetError
 from privet.federation import PROTOCOLS
 from privet.network.journal import Journal
 from privet.network.policy import Policy, PolicyError, StudyPolicy
-from privet.network.site import check_approved, cost_of, journal_path
+from privet.network.site import check_approved, cost_of, journal_path, state_of
 from privet.privacy import Budget, LedgerStore, as_float
 from privet.privacy.budget import Amount
 from privet.privacy.ledger import readable
@@ -80,6 +80,8 @@ def check_study(
                 problems.append("it is closed: take another name for a new study")
         finally:
             journal.close()
+    if (trouble := state_of(policy, name).trouble) is not None:
+        problems.append(trouble)
     for check in (
         schema.check_corrected,
         lambda: study.check_date(datetime.now(UTC)),

@@ -40,6 +40,8 @@ MOST_VOUCHED = _MASK_KEY + _PUBLIC_KEY + 72
 
 def check_network() -> None:
     """Raise if the libraries are missing that go between parties over a network."""
+    # What gRPC would write to standard error by itself is said in sentences of ours.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         import cryptography
         import grpc  # noqa: F401

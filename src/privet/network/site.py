@@ -52,7 +52,10 @@ _DEALER_KEY = 32
 _HEAD = MAGIC + b"o\x08questioni"
 
 #: What a coordinator is told if the reason is about files of the site.
-_AT_THE_SITE = "its books cannot be used at present; its owner sees why (privet party status)"
+_AT_THE_SITE = (
+    "its books cannot be used at present; its owner sees why in what its process says (privet "
+    "party serve), and in privet party status"
+)
 
 
 class Site:
@@ -175,23 +178,7 @@ class _Served:
 
     def _go_on(self, journal: Journal) -> None:
         """Take up what an earlier process left, or raise if the books do not agree."""
-        opening = journal.records[0].facts
-        expected = self._opening()
-        for key, what in (
-            ("study", "of another study"),
-            ("party", "of another party"),
-            ("schema", "of another schema"),
-            ("version", "of another version of Privet"),
-            ("wire", "of another version of the messages between parties"),
-            ("epsilon", "of another epsilon, which was reserved when the study began"),
-        ):
-            if opening.get(key) != expected[key]:
-                was = quoted(opening.get(key, "an older one"))
-                raise JournalError(
-                    f"the journal {journal.path} is {what} ({was}, now {quoted(expected[key])}). "
-                    "Nothing is answered: a study is finished as it was begun; change back what "
-                    "has changed, or close it and begin another one"
-                )
+        check_begun(journal, self._opening())
         for record in journal.records:
             self._learn(record)
         self.reservation = agree(self.store, journal)
@@ -515,15 +502,7 @@ class _Served:
     # Books
 
     def _opening(self) -> dict[str, Any]:
-        return {
-            "study": self.policy.name,
-            "party": self.site.name,
-            "coordinator": self.site.policy.coordinator,
-            "schema": digest_of(self.site.schema),
-            "version": __version__,
-            "wire": MAGIC[3],
-            "epsilon": self.policy.epsilon,
-        }
+        return opening_of(self.site.policy, self.policy, self.site.schema)
 
     def _write(self, facts: dict[str, Any], request: bytes = b"", reply: bytes = b"") -> None:
         try:
@@ -683,13 +662,50 @@ def begun(policy: Policy, study: str, disk: type[Disk] = Disk) -> Journal | None
         return journal
     journal.close()
     if LedgerStore(policy.ledger).study(study) is not None:
-        raise JournalError(
-            f"the journal {path} is damaged, or of another version of Privet: its beginning cannot "
-            "be read. Nothing is answered; put the newest one in its place"
-        )
+        raise JournalError(_damaged(path))
     # A process was killed while it made it: nothing was reserved or answered.
     path.replace(path.with_suffix(".unfinished"))
     return None
+
+
+def _damaged(path: Path) -> str:
+    return (
+        f"the journal {path} is damaged, or of another version of Privet: its beginning cannot be "
+        "read. Nothing is answered; put the newest one in its place"
+    )
+
+
+def opening_of(policy: Policy, study: StudyPolicy, schema: Schema) -> dict[str, Any]:
+    """Return what a journal of a study begins with, if it is begun now."""
+    return {
+        "study": study.name,
+        "party": policy.name,
+        "coordinator": policy.coordinator,
+        "schema": digest_of(schema),
+        "version": __version__,
+        "wire": MAGIC[3],
+        "epsilon": study.epsilon,
+    }
+
+
+def check_begun(journal: Journal, expected: dict[str, Any]) -> None:
+    """Raise if a journal was begun as something else."""
+    opening = journal.records[0].facts
+    for key, what in (
+        ("study", "of another study"),
+        ("party", "of another party"),
+        ("schema", "of another schema"),
+        ("version", "of another version of Privet"),
+        ("wire", "of another version of the messages between parties"),
+        ("epsilon", "of another epsilon, which was reserved when the study began"),
+    ):
+        if opening.get(key) != expected[key]:
+            was = quoted(opening.get(key, "an older one"))
+            raise JournalError(
+                f"the journal {journal.path} is {what} ({was}, now {quoted(expected[key])}). "
+                "Nothing is answered: a study is finished as it was begun; change back what has "
+                "changed, or close it and begin another one"
+            )
 
 
 def cost_of(record: Record) -> Cost:
@@ -801,6 +817,9 @@ def _state_of(policy: Policy, study: StudyPolicy, journal: Journal, approval: st
     paid = cost_of(answers[-1]).epsilon if answers else Fraction(0)
     books = LedgerStore(policy.ledger).study(study.name)
     counted = 0 if books is None else books.answers
+    if not journal.records:  # or a process was killed while it made it
+        trouble = None if books is None else _damaged(journal.path)
+        return StudyState("not begun", approval, 0, 0, 0.0, study.epsilon, None, trouble)
     if any(journal.of_kind("closed")):
         state = "closed"
     elif datetime.now(UTC) > study.until:
@@ -813,6 +832,11 @@ def _state_of(policy: Policy, study: StudyPolicy, journal: Journal, approval: st
             f"its journal has {len(answers)} charged answers, and the ledger {counted}: one of "
             "the two was restored from a backup, or damaged; put the newest one in its place"
         )
+    elif state != "closed":
+        try:
+            check_begun(journal, opening_of(policy, study, Schema.from_toml(policy.schema)))
+        except PrivetError as error:
+            trouble = str(error)
     last = asked[-1].facts["time"] if asked else None
     spent, left = as_float(paid), float(max(study.budget.limit - paid, 0))
     return StudyState(state, approval, len(asked), len(answers), spent, left, last, trouble)
