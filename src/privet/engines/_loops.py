@@ -181,17 +181,20 @@ def find_on_grid(numbers, grid, origin, above, below, starts, out):
     """Write for each number how many points of a grid are not above it; its last is infinite."""
     part = np.empty(1024)
     bits = part.view(np.int64)
+    found = np.empty(1024, np.int64)
     missing = len(grid)
     n_below = len(starts) - 1 - SIDE
     for start in range(0, len(numbers), 1024):
         stop = min(start + 1024, len(numbers))
         _relative(numbers, start, stop, origin, above, below, part)
+        for i in range(stop - start):  # apart from the search: several at once
+            found[i] = _bucket(bits[i], n_below)
         for i in range(start, stop):
             x = numbers[i]
             if math.isnan(x):
                 out[i] = missing
                 continue
-            bucket = uint64(_bucket(bits[i - start], n_below))
+            bucket = uint64(found[i - start])
             bottom, top = uint64(starts[bucket]), uint64(starts[bucket + uint64(1)])
             while top - bottom > uint64(1):
                 middle = (bottom + top) >> uint64(1)

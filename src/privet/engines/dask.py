@@ -44,8 +44,10 @@ from privet.reading import Columns, check_types
 from privet.schema import Schema
 
 #: What workers' environment should say. Dask's own settings give every array of a block back to the
-#: system as soon as it is free, which costs a third of the time in page faults.
+#: system as soon as it is free, which costs a third of the time in page faults. One arena: what the
+#: thread that counts has freed serves the one that sends answers, else each keeps a heap.
 ALLOCATOR = {
+    "MALLOC_ARENA_MAX": 1,
     "MALLOC_MMAP_THRESHOLD_": 2**26,
     "MALLOC_TRIM_THRESHOLD_": 2**28,
     "OMP_NUM_THREADS": 1,

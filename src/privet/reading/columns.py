@@ -385,13 +385,13 @@ def _of_arrow(array: pa.Array | pa.ChunkedArray, name: str) -> Column:
     if pa.types.is_dictionary(kind):
         return Coded(_of_arrow(array.dictionary, name), _indices(array))
     if pa.types.is_boolean(kind):
-        return _truths(array.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False))
+        return _truths(_plain(array.cast(pa.int8()).fill_null(-1), np.int8))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         numbers = pc.cast(array, pa.float64(), safe=False)
         if numbers.null_count:  # else it is not copied
             numbers = numbers.fill_null(np.nan)
         holds = "whole numbers" if pa.types.is_integer(kind) else "numbers"
-        return Numbers(numbers.to_numpy(zero_copy_only=False), holds)
+        return Numbers(_plain(numbers, np.float64), holds)
     if pa.types.is_null(kind):  # of no type, and without a value
         return Coded(Items([]), np.full(len(array), -1))
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
@@ -411,8 +411,8 @@ def _of_arrow(array: pa.Array | pa.ChunkedArray, name: str) -> Column:
 def _arrow_days(array: pa.Array, name: str) -> NDArray[np.float64]:
     """Return dates and times as days; a time of a zone counts as its calendar day in that zone."""
     kind = array.type
-    ticks = array.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64()).fill_null(0)
-    whole = ticks.to_numpy(zero_copy_only=False).astype(np.int64)
+    ticks = array.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64())
+    whole = _plain(ticks.cast(pa.int64()).fill_null(0), np.int64)
     if pa.types.is_date32(kind):
         found = whole
     elif pa.types.is_date64(kind):
@@ -421,7 +421,7 @@ def _arrow_days(array: pa.Array, name: str) -> NDArray[np.float64]:
         found = whole // (86_400 * _TICKS[kind.unit])
     else:
         found = _zone_days(whole // _TICKS[kind.unit], kind, name)
-    missing = array.is_null().to_numpy(zero_copy_only=False)
+    missing = _plain(array.is_null().cast(pa.int8()), np.int8)
     return np.where(missing, np.nan, found.astype(np.float64))
 
 
@@ -437,7 +437,7 @@ def _zone_days(seconds: NDArray[np.int64], kind: pa.TimestampType, name: str) ->
         local = pc.local_timestamp(pa.array(np.append(near, 0), pa.timestamp("s", kind.tz)))
     except Exception:
         raise _unreadable(name, kind) from None
-    return np.asarray(local.cast(pa.int64()).to_numpy()[:-1] // 86_400)
+    return np.asarray(_plain(local.cast(pa.int64()), np.int64)[:-1] // 86_400)
 
 
 #: Types of pyarrow that hold text: as which bytes they are read, and what they say to hold.
@@ -455,7 +455,18 @@ _TEXTS = (
 def _indices(coded: pa.DictionaryArray) -> NDArray[np.intp]:
     """Return which value each record has; -1: none."""
     places = coded.indices.cast(pa.int64()).fill_null(-1)
-    return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.intp)
+    return np.asarray(_plain(places, np.int64), dtype=np.intp)
+
+
+def _plain(array: pa.Array, kind: type[Any]) -> NDArray[Any]:
+    """Return numbers of pyarrow, none of which is missing, in the same memory.
+
+    ``to_numpy`` would import pandas, which is 30 MB in every worker that needs none of it.
+    """
+    if not len(array):
+        return np.zeros(0, dtype=kind)
+    start = array.offset * np.dtype(kind).itemsize
+    return np.frombuffer(array.buffers()[1], kind, len(array), start)
 
 
 def _truths(places: NDArray[Any]) -> Coded:
@@ -593,12 +604,14 @@ class Columns:
     def without_rows(self) -> Columns:
         """Return the same columns with no rows: their declared types, and nothing else."""
         source = self._source
-        rest: Any = source[:0]
         if isinstance(source, nw.DataFrame):
             native = source.to_native()
-            arrow = isinstance(native, pa.Table)
-            rest = nw.from_native(native.schema.empty_table()) if arrow else source.head(0)
-        return Columns(self.names, 0, rest, self.dates)
+            if isinstance(native, pa.Table):
+                rest = nw.from_native(pa.Table.from_batches([], native.schema))
+            else:
+                rest = source.head(0)
+            return Columns(self.names, 0, rest, self.dates)
+        return Columns(self.names, 0, source[:0], self.dates)
 
     def __len__(self) -> int:
         return self._rows

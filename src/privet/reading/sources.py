@@ -237,7 +237,7 @@ class ParquetFiles(_Files):
     def empty(self) -> pa.Table:
         """See :class:`_Files`."""
         assert self._types is not None
-        return self._types.empty_table()
+        return pa.Table.from_batches([], self._types)
 
     def _batches(self, number: int) -> Iterator[tuple[pa.RecordBatch, float]]:
         file = self._files[number]

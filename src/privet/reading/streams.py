@@ -145,7 +145,7 @@ def stream_of(source: Any, schema: Schema) -> Stream:
 
 def _stream_of_reader(reader: pa.RecordBatchReader, schema: Schema) -> Stream:
     check_names("the stream", reader.schema.names, list(schema.columns))
-    return Stream(_after(reader.schema.empty_table(), reader), schema)
+    return Stream(_after(pa.Table.from_batches([], reader.schema), reader), schema)
 
 
 def _after(empty: Any, batches: Iterable[Any]) -> Iterator[Any]:
