@@ -1,6 +1,7 @@
 """Schemas against data: exact, by the reader of fits, for every container."""
 
 import gzip
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ import pytest
 from privet import Budget, Categorical, Date, Integer, Numeric, PrivateTable, Schema, encode
 from privet.errors import ColumnTypeWarning, DataError
 from privet.reading import Source
-from privet.reading.checks import SENSITIVE
+from privet.reading.checks import DISCOVERED, SENSITIVE
+from privet.schema import Discovered
 
 SCHEMA = Schema(
     {
@@ -193,3 +195,23 @@ def test_what_cannot_be_checked(tmp_path):
     encode(tmp_path / "rows.parquet", SCHEMA, tmp_path / "blocks")
     with pytest.raises(DataError, match="encoded blocks"):
         SCHEMA.check(tmp_path / "blocks")
+
+
+def test_the_unit_has_a_row():
+    schema = Schema({"age": Integer(0, 120)}, "state", classes=["alive", "dead"], unit="who")
+    rows = {"age": [1, 2, 3], "state": ["alive", "dead", "dead"], "who": ["a", None, "a"]}
+    found = schema.check(pa.table(rows))
+    assert found.fits
+    unit = found.columns[-1]
+    assert (unit.name, unit.kind, unit.rows, unit.missing) == ("who", "unit", 3, 1)
+    assert "1 of 3 values are missing" in unit.notes[0]
+    nobody = schema.check(pa.table({**rows, "who": [None, None, "a"]}))
+    assert not nobody.fits
+
+
+def test_a_discovered_schema_leaves_out_what_is_rare():
+    rows = pa.table({"age": [1, 2, 130], "state": ["alive", "dead", "dead"]})
+    schema = Schema({"age": Integer(0, 120)}, "state", classes=["alive", "dead"])
+    assert DISCOVERED not in str(schema.check(rows))
+    paid = replace(schema, discovered=Discovered(0.1, 0.0, "laplace", 1, 0))
+    assert DISCOVERED in str(paid.check(rows))

@@ -49,11 +49,16 @@ def say_entries(card: PrivacyCard) -> None:
         say(f"{more} more entries are not shown; --format json has them all")
 
 
-def say_evaluation(evaluation: Evaluation, card: PrivacyCard) -> None:
-    """Print a test score with its card's unit: every measure with its interval, and by group."""
+def say_evaluation(evaluation: Evaluation, card: PrivacyCard, *, apart: bool = True) -> None:
+    """Print a test score with its card's unit: every measure with its interval, and by group.
+
+    ``apart`` is whether the tested records are known not to be those that were learnt from.
+    """
     whom = "persons" if card.of_persons else "records"
     table = PlainTable(
-        f"Test score: other {whom} than the model was learnt from",
+        f"Test score: other {whom} than the model was learnt from"
+        if apart
+        else f"Score on these {whom}: too good if the model was learnt from them",
         ("measure", "estimate", "95 % interval"),
         right=("estimate",),
         light=True,

@@ -51,5 +51,5 @@ def evaluate(
         decimal=decimal,
     ) as table:
         found = testing.evaluate(published, table, epsilon, delta=delta, by=by, ledger=ledger)
-    say_evaluation(found, found.privacy)
+    say_evaluation(found, found.privacy, apart=False)
     say_card(found.privacy, None, of="score")

@@ -80,7 +80,8 @@ def check(
     for column in found.columns:
         listed = column.kind in ("categorical", "classes")
         counts = (column.missing, column.unknown, column.below, column.above)
-        told = (True, listed, not listed, not listed)
+        bounded = not listed and column.kind != "unit"
+        told = (True, listed, bounded, bounded)
         shown = [
             f"{column.share(count):.2%}" if tell else ""
             for count, tell in zip(counts, told, strict=True)

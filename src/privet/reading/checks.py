@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from privet.errors import DataError
@@ -41,6 +42,11 @@ SENSITIVE = (
     "and what is published must not be chosen by them. Correct mistakes; take bounds and lists "
     "from public knowledge"
 )
+#: What is said of a schema that was paid for, and leaves out more than is tolerated.
+DISCOVERED = (
+    "The schema was discovered: it leaves out what is rare, which is the price of its privacy and "
+    "no mistake. Change it by public knowledge, not by what is said here."
+)
 #: A column fits if at most this share of its values is unknown, or outside of the bounds.
 TOLERANCE = 0.01
 #: A column does not fit if more than this share of its values is missing.
@@ -59,8 +65,8 @@ class ColumnCheck:
     ----------
     name : str
     kind : str
-        ``"numeric"``, ``"integer"``, ``"date"``, ``"categorical"``, ``"classes"`` or, for a target
-        with bounds, ``"number"``.
+        ``"numeric"``, ``"integer"``, ``"date"``, ``"categorical"``, ``"classes"``, for a target
+        with bounds ``"number"``, and ``"unit"``.
     rows, missing, below, above, unknown : int
         How many values there are; how many are missing (or no numbers or dates, where these belong)
         lie below or above the bounds, or are not in the list.
@@ -100,11 +106,14 @@ class SchemaCheck:
     rows : int
         How many records were read.
     columns : tuple of ColumnCheck
-        The target first, then the features in the schema's order.
+        The target first, then the features in the schema's order, then the unit, if there is one.
+    discovered : bool, default=False
+        Whether the schema was found in the data and paid for, so that rare values are left out.
     """
 
     rows: int
     columns: tuple[ColumnCheck, ...]
+    discovered: bool = False
 
     @property
     def fits(self) -> bool:
@@ -132,6 +141,8 @@ class SchemaCheck:
             if self.left_out
             else f"A fit uses all {self.rows:,} records."
         )
+        if self.discovered and not self.fits:
+            told.append(DISCOVERED)
         return told
 
     def __str__(self) -> str:
@@ -146,6 +157,7 @@ def check_schema(
     if not 0 <= tolerance < 1:
         raise DataError("the tolerance is a share of the values: from 0 to below 1")
     counts = [_counting(schema, name) for name in (schema.target, *schema.names)]
+    unit = None if schema.unit is None else _CountingUnit(schema.unit)
     total = 0
     for columns, labels in _batches(schema, rows, target):
         total += len(columns)
@@ -153,7 +165,12 @@ def check_schema(
             count.add(
                 columns, labels if count.name == schema.target else columns.column(count.name)
             )
-    return SchemaCheck(total, tuple(count.result(tolerance) for count in counts))
+        if unit is not None:
+            unit.count(columns.identifiers(schema))
+    results = [count.result(tolerance) for count in counts]
+    if unit is not None:
+        results.append(unit.found())
+    return SchemaCheck(total, tuple(results), schema.discovered is not None)
 
 
 def _batches(schema: Schema, rows: Any, target: Any) -> Iterable[tuple[Columns, Column]]:
@@ -203,6 +220,35 @@ class _Counting(ABC):
         if self.rows and self.missing > MOST_MISSING * self.rows:
             return [f"{self.share(self.missing)} {what}"]
         return []
+
+
+class _CountingUnit:
+    """Counts the records that say whose they are."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rows = self.missing = 0
+
+    def count(self, identifiers: pa.LargeBinaryArray) -> None:
+        """Count some rows."""
+        self.rows += len(identifiers)
+        self.missing += identifiers.null_count
+
+    def found(self) -> ColumnCheck:
+        """Return what was found."""
+        said = (
+            f"{self.missing:,} of {self.rows:,} values are missing, and each of these records "
+            "counts as a person of its own"
+        )
+        many = self.missing > MOST_MISSING * self.rows
+        return ColumnCheck(
+            self.name,
+            "unit",
+            self.rows,
+            self.missing,
+            problems=(said,) if many else (),
+            notes=(said,) if self.missing and not many else (),
+        )
 
 
 class _CountingNumbers(_Counting):
