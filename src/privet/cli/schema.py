@@ -88,6 +88,10 @@ def check(
         fits = "yes" if column.fits else "NO"
         styles = ["green" if column.fits else "red"]
         table.add(column.name, column.kind, *shown, fits, styles=styles)
+    if found.unit is not None:
+        missing = f"{found.unit.missing / max(found.rows, 1):.2%}"
+        fits, style = ("yes", "green") if found.unit.fits else ("NO", "red")
+        table.add(found.unit.name, "unit", missing, "", "", "", fits, styles=[style])
     table.show()
     for sentence in found.sentences():
         say(sentence)
