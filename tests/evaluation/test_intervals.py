@@ -68,9 +68,11 @@ def test_auc_and_errors_cover():
     wins = np.tril(np.ones((8, 8)), -1) + np.eye(8) / 2
     truth = float(second @ wins @ second[::-1])
 
+    known = np.array([700.0, 300.0])
+
     def auc(rng):
         counts = np.stack([rng.multinomial(700, second[::-1]), rng.multinomial(300, second)])
-        return intervals.auc(counts + draw(rng, 1.0, (2, 8)), laplace(1.0))
+        return intervals.auc(counts + draw(rng, 1.0, (2, 8)), laplace(1.0), known)
 
     assert covered(auc, truth) > least
 
@@ -83,12 +85,56 @@ def test_auc_and_errors_cover():
 
 def test_too_few_records():
     counts = np.full((1, 2, 2), 3.0)
-    assert intervals.accuracy(counts, laplace(0.1)) is TOO_FEW
     assert not TOO_FEW.enough
     assert str(TOO_FEW) == "too few records"
     assert intervals.balanced(counts, laplace(1.0)) is TOO_FEW
-    assert intervals.auc(np.full((2, 4), 2.0), laplace(1.0)) is TOO_FEW
-    assert intervals.accuracy(np.full((1, 2, 2), -5.0), laplace(10.0)) is TOO_FEW
+    many, few = np.array([1e3, 1e3]), np.array([1e3, 90])
+    assert intervals.auc(np.full((2, 4), 1e3), laplace(1.0), few) is TOO_FEW
+    assert intervals.auc(np.full((2, 4), 1e3), laplace(1.0), many).enough
+    assert intervals.auc(np.full((2, 4), -1.0), laplace(1.0), many) == Estimate(0.5, 0.0, 1.0)
+
+
+def test_few_records_have_wide_intervals():
+    found = intervals.accuracy(np.full((1, 2, 2), 3.0), laplace(0.1))
+    assert (found.low, found.high) == (0.0, 1.0)
+    found = intervals.accuracy(np.full((1, 2, 2), -5.0), laplace(10.0))
+    assert 0 <= found.low <= found.value <= found.high <= 1
+    absolute, _ = intervals.errors(np.full((1, 4), -1.0), Noise(2.0, laplace=True))
+    assert absolute.enough
+
+
+def few_run(n, epsilon, noise, law, estimate):
+    classes = math.isqrt(len(law))
+
+    def make(rng):
+        shape = 1, classes, classes
+        return estimate(rng.multinomial(n, law).reshape(shape) + draw(rng, epsilon, shape), noise)
+
+    return make
+
+
+def test_accuracy_covers_where_noise_is_nearly_all():
+    """Who is answered does not depend on the noise: a selection of large counts would cover 80 %.
+
+    False alarms as above.
+    """
+    least = 0.95 - 5 * math.sqrt(0.95 * 0.05 / RUNS)
+    law = np.array([0.6, 0.1, 0.05, 0.25])
+    for n, epsilon in ((50, 0.05), (200, 0.05), (50, 0.5)):
+        assert covered(few_run(n, epsilon, laplace(epsilon), law, intervals.accuracy), 0.85) > least
+
+
+def test_balanced_accuracy_covers_where_some_runs_are_refused():
+    """Those that have large counts by noise alone would cover more rarely."""
+    outcome = np.full((4, 4), 0.05 / 3)
+    np.fill_diagonal(outcome, 0.95)
+    law = (np.array([0.1, 0.3, 0.3, 0.3])[:, None] * outcome).ravel()
+    make, rng = few_run(180, 1.0, laplace(1.0), law, intervals.balanced), np.random.default_rng(0)
+    found = [one for one in (make(rng) for _ in range(2 * RUNS)) if one.enough]
+    assert len(found) > 60
+    assert np.mean([one.low <= 0.95 <= one.high for one in found]) > 0.95 - 5 * math.sqrt(
+        0.95 * 0.05 / len(found)
+    )
 
 
 def test_without_noise_they_are_ordinary_estimates():
@@ -102,7 +148,9 @@ def test_without_noise_they_are_ordinary_estimates():
     assert intervals.balanced(counts, noise).value == pytest.approx((50 / 60 + 35 / 40) / 2)
     scores = np.array([[30.0, 20, 10], [5.0, 10, 25]])
     pairs = 10 * 30 + 25 * 50 + (5 * 30 + 10 * 20 + 25 * 10) / 2
-    assert intervals.auc(scores, noise).value == pytest.approx(pairs / (60 * 40))
+    assert intervals.auc(scores, noise, scores.sum(axis=1)).value == pytest.approx(
+        pairs / (60 * 40)
+    )
     losses = np.array([[0.1, 0.5, 1.0], [2.0, 1.0, 0.2]])
     mean = float((scores * losses).sum() / scores.sum())
     assert intervals.mean_loss(scores, losses, noise).value == pytest.approx(mean)

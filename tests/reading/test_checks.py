@@ -197,16 +197,37 @@ def test_what_cannot_be_checked(tmp_path):
         SCHEMA.check(tmp_path / "blocks")
 
 
-def test_the_unit_has_a_row():
-    schema = Schema({"age": Integer(0, 120)}, "state", classes=["alive", "dead"], unit="who")
-    rows = {"age": [1, 2, 3], "state": ["alive", "dead", "dead"], "who": ["a", None, "a"]}
-    found = schema.check(pa.table(rows))
+@pytest.mark.parametrize("kind", ["frame", "csv", "parquet"])
+def test_persons_are_counted(kind, tmp_path):
+    """Across batches and in every container; an identifier that means nothing is told."""
+    schema = Schema({"dose": Numeric(0, 10)}, "state", classes=["alive", "dead"], unit="who")
+    rows = pd.DataFrame(
+        {
+            "who": ["a", "b", "a", "NA", "NA", None, "a", "7"],
+            "dose": range(8),
+            "state": ["alive", "dead"] * 4,
+        }
+    )
+    given = rows
+    if kind == "csv":
+        given = tmp_path / "rows.csv"
+        rows.to_csv(given, index=False)
+    elif kind == "parquet":
+        given = tmp_path / "rows.parquet"
+        rows.to_parquet(given)
+    found = schema.check(given)
+    unit = found.unit
+    assert (unit.persons, unit.missing, unit.texts, unit.most) == (3, 3, 2, 3)
+    assert unit.fits
     assert found.fits
-    unit = found.columns[-1]
-    assert (unit.name, unit.kind, unit.rows, unit.missing) == ("who", "unit", 3, 1)
-    assert "1 of 3 values are missing" in unit.notes[0]
-    nobody = schema.check(pa.table({**rows, "who": [None, None, "a"]}))
-    assert not nobody.fits
+    assert "3 persons; the most records of one of them: 3; 3 records" in str(found)
+    nobodys = schema.check(rows.assign(who=None))
+    assert not nobodys.fits
+    assert "most records (8 of 8) do not say whose they are" in str(nobodys)
+    assert (
+        Schema({"dose": Numeric(0, 10)}, "state", classes=["alive", "dead"]).check(rows).unit
+        is None
+    )
 
 
 def test_a_discovered_schema_leaves_out_what_is_rare():

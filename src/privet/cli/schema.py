@@ -80,8 +80,7 @@ def check(
     for column in found.columns:
         listed = column.kind in ("categorical", "classes")
         counts = (column.missing, column.unknown, column.below, column.above)
-        bounded = not listed and column.kind != "unit"
-        told = (True, listed, bounded, bounded)
+        told = (True, listed, not listed, not listed)
         shown = [
             f"{column.share(count):.2%}" if tell else ""
             for count, tell in zip(counts, told, strict=True)
@@ -89,6 +88,10 @@ def check(
         fits = "yes" if column.fits else "NO"
         styles = ["green" if column.fits else "red"]
         table.add(column.name, column.kind, *shown, fits, styles=styles)
+    if found.unit is not None:
+        missing = f"{found.unit.missing / max(found.rows, 1):.2%}"
+        fits, style = ("yes", "green") if found.unit.fits else ("NO", "red")
+        table.add(found.unit.name, "unit", missing, "", "", "", fits, styles=[style])
     table.show()
     for sentence in found.sentences():
         say(sentence)

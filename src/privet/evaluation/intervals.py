@@ -6,6 +6,11 @@ Here an interval holds all values that fit the sums: those for which a combinati
 whose mean would then be zero, is within a few of its own standard deviations. This is our own,
 since libraries have intervals for sampling or for noise, not for the ratio of noisy sums over a
 sample. How often they cover is measured by ``benchmarks/study.py --parts coverage``.
+
+With few records an interval is wide, up to all values there are. It is never withheld for a noisy
+number of records that is small: those that are large enough by chance would be left, whose noise is
+no even sample, and cover too rarely. Where there is no interval at any price, what decides is a
+number that has nothing to do with the noise of the interval.
 """
 
 from __future__ import annotations
@@ -27,10 +32,12 @@ _Z_AUC = 2.02
 _LEAST_AUC = 100.0
 #: Records times epsilon that every class needs for balanced accuracy.
 _LEAST_BALANCED = 20.0
-#: The number of records must be this many deviations of its own noise.
-_LEAST_KNOWN = 5.0
+#: Between which recalls are taken to lie where records are weighed by them.
+_RECALLS = 0.5, 0.99
 #: Points at which the values of an interval are tried: everywhere, and near the estimate.
 _POINTS, _POINTS_NEAR = 201, 801
+#: The same for every class of balanced accuracy, if its interval is not narrower than this.
+_POINTS_EACH, _NARROW = 101, 0.1
 #: How many standard deviations the points near the estimate reach.
 _NEAR = 8.0
 
@@ -42,7 +49,7 @@ class Estimate:
     Attributes
     ----------
     value, low, high : float
-        NaN, with infinite ends, if there are too few records.
+        NaN, with infinite ends, if there are too few records for an interval.
     """
 
     value: float
@@ -102,9 +109,6 @@ def mean(
     docs/proofs/evaluation.md, "Intervals".
     """
     total, hits = float(sums.sum()), float(sums @ worth)
-    if total <= 0 or total < _LEAST_KNOWN * math.sqrt(variance * len(sums)):
-        return TOO_FEW
-    value = min(max(hits / total, 0.0), 1.0)
     powers = np.array([(worth**k).sum() for k in range(5)])
 
     def parts(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -118,6 +122,10 @@ def mean(
         spread, z = parts(points)
         return np.asarray((hits - points * total) ** 2 <= z**2 * spread)
 
+    if total <= 0:  # by noise alone
+        low, high = _hull(fits, 0.5, 0.0)
+        return Estimate((low + high) / 2, low, high)
+    value = min(max(hits / total, 0.0), 1.0)
     deviation = math.sqrt(parts(np.array([value]))[0][0]) / total
     low, high = _hull(fits, value, deviation)
     return Estimate(min(max(value, low), high), low, high)
@@ -145,6 +153,8 @@ def _sampling(
     total: float, points: NDArray[np.float64], second: tuple[float, float] | None
 ) -> NDArray[np.float64]:
     """Return the variance of the sum by sampling, if the mean is one of some points."""
+    if total <= 0:
+        return np.zeros_like(points)
     most = points - points**2
     if second is None:
         return total * most
@@ -213,29 +223,75 @@ def recalls(confusion: NDArray[np.float64], noise: Noise) -> list[Estimate]:
 
 
 def balanced(confusion: NDArray[np.float64], noise: Noise) -> Estimate:
-    """Estimate balanced accuracy: the mean of the classes' recalls."""
+    """Estimate balanced accuracy: the mean of the classes' recalls.
+
+    Every class needs records. They are counted by weights for hits and misses whose noise is not
+    correlated with that of a recall, so that who is counted enough is an even sample.
+    """
     classes, each = confusion.shape[1], recalls(confusion, noise)
-    rarest = float(confusion.sum(axis=(0, 2)).min())
-    if rarest * noise.epsilon < _LEAST_BALANCED or not all(one.enough for one in each):
+    hits = confusion.diagonal(axis1=1, axis2=2).sum(axis=0)
+    misses = confusion.sum(axis=(0, 2)) - hits
+    right = float(np.clip(accuracy(confusion, noise).value, *_RECALLS))
+    weight = (1 - right) / (right * (classes - 1))
+    known = (hits + weight * misses) / (right + weight * (1 - right))
+    if float(known.min()) * noise.epsilon < _LEAST_BALANCED:
         return TOO_FEW
     value = sum(one.value for one in each) / classes
     low = value - math.sqrt(sum((one.value - one.low) ** 2 for one in each)) / classes
     high = value + math.sqrt(sum((one.value - one.high) ** 2 for one in each)) / classes
+    if high - low > _NARROW:
+        low, high = _profile(hits, misses, noise, len(confusion))
+        value = min(max(value, low), high)
     return Estimate(value, max(low, 0.0), min(high, 1.0))
 
 
-def auc(counts: NDArray[np.float64], noise: Noise) -> Estimate:
+def _profile(
+    hits: NDArray[np.float64], misses: NDArray[np.float64], noise: Noise, groups: int
+) -> tuple[float, float]:
+    """Return the means of recalls that fit hits and misses about as well as the best ones do.
+
+    Squared deviations of all classes add up; of all recalls with one mean those with the least sum
+    count. Hits and misses are sums over groups, each with its noise.
+    """
+    points = np.linspace(0.0, 1.0, _POINTS_EACH)
+    others = len(hits) - 1
+    least = np.zeros(1)
+    for hit, miss in zip(hits.tolist(), misses.tolist(), strict=True):
+        total = hit + miss
+        spread = _sampling(total, points, None)
+        spread = spread + groups * noise.variance * ((1 - points) ** 2 + others * points**2)
+        fourth = noise.variance**2 * ((1 - points) ** 4 + others * points**4)
+        fourth = groups * noise.excess * fourth
+        kurtosis = np.divide(fourth, spread**2, out=np.zeros_like(spread), where=spread > 0)
+        z = _Z + _Z_PER_KURTOSIS * np.minimum(kurtosis, _MOST_KURTOSIS)
+        apart = (hit - points * total) ** 2
+        off = np.divide(apart, z**2 * spread, out=np.full_like(apart, 1e9), where=spread > 0)
+        sums = np.full(len(least) + len(points) - 1, np.inf)
+        for place, each in enumerate(off.tolist()):
+            here = sums[place : place + len(least)]
+            np.minimum(here, least + each, out=here)
+        least = sums
+    found = np.flatnonzero(least <= least.min() + 1.0) / (len(least) - 1)
+    return float(found[0]), float(found[-1])
+
+
+def auc(counts: NDArray[np.float64], noise: Noise, known: NDArray[np.float64]) -> Estimate:
     """Estimate the area under the ROC curve from noisy counts by class and bin of the score.
 
     Parameters
     ----------
     counts : array of shape (2, bins)
     noise : Noise
+    known : array of shape (2,)
+        About how many records each class has, by another question with noise of its own, which
+        decides whether there are enough.
     """
     below, above = counts
     n0, n1 = float(below.sum()), float(above.sum())
-    if min(n0, n1) <= 0 or min(n0, n1) * noise.epsilon < _LEAST_AUC:
+    if float(known.min()) * noise.epsilon < _LEAST_AUC:
         return TOO_FEW
+    if min(n0, n1) <= 0:  # by noise alone
+        return Estimate(0.5, 0.0, 1.0)
     bins = len(below)
     wins = np.tril(np.ones((bins, bins)), -1) + 0.5 * np.eye(bins)  # a score above, or equal
     pairs, total = float(above @ wins @ below), n0 * n1

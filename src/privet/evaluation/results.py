@@ -147,7 +147,9 @@ class Evaluation:
     def auc(self) -> Estimate | None:
         """The area under the ROC curve, of two classes."""
         found = self._bins()
-        return None if found is None else intervals.auc(*found)
+        if found is None:
+            return None
+        return intervals.auc(*found, self._matrix()[0].sum(axis=(0, 2)))
 
     @cached_property
     def log_loss(self) -> Estimate | None:

@@ -8,6 +8,7 @@ private, so nothing of it may be published, and no fit asks it.
 from __future__ import annotations
 
 import difflib
+import sqlite3
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from privet.errors import DataError
@@ -66,7 +66,7 @@ class ColumnCheck:
     name : str
     kind : str
         ``"numeric"``, ``"integer"``, ``"date"``, ``"categorical"``, ``"classes"``, for a target
-        with bounds ``"number"``, and ``"unit"``.
+        with bounds ``"number"``.
     rows, missing, below, above, unknown : int
         How many values there are; how many are missing (or no numbers or dates, where these belong)
         lie below or above the bounds, or are not in the list.
@@ -98,6 +98,57 @@ class ColumnCheck:
 
 
 @dataclass(frozen=True)
+class UnitCheck:
+    """What was found in the column that says whose record each record is.
+
+    Attributes
+    ----------
+    name : str
+    rows : int
+        How many records there are.
+    persons : int
+        How many different identifiers.
+    missing : int
+        Records without one: each is a person of its own.
+    texts : int
+        How many of these have a text that stands for a missing value, such as ``NA``.
+    most : int
+        The most records of one person.
+    """
+
+    name: str
+    rows: int
+    persons: int
+    missing: int
+    texts: int
+    most: int
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What does not fit, in words."""
+        if not self.missing > MOST_MISSING * self.rows:
+            return ()
+        return (f"most records ({self.missing:,} of {self.rows:,}) do not say whose they are",)
+
+    @property
+    def fits(self) -> bool:
+        """Whether most records say whose they are."""
+        return not self.problems
+
+    def sentence(self) -> str:
+        """Return what was found, in words."""
+        told = f"{self.persons:,} persons; the most records of one of them: {self.most:,}"
+        if self.missing:
+            told += f"; {self.missing:,} records without identifier are persons of their own"
+        if self.texts:
+            told += (
+                f" ({self.texts:,} of them have a text such as NA, which means a missing one: a "
+                "person of that name pays for every record)"
+            )
+        return told
+
+
+@dataclass(frozen=True)
 class SchemaCheck:
     """How a schema fits a table: exact statements about its rows. Print it to read it.
 
@@ -106,19 +157,23 @@ class SchemaCheck:
     rows : int
         How many records were read.
     columns : tuple of ColumnCheck
-        The target first, then the features in the schema's order, then the unit, if there is one.
+        The target first, then the features in the schema's order.
+    unit : UnitCheck or None
+        Whose the records are, if the schema has a unit.
     discovered : bool, default=False
         Whether the schema was found in the data and paid for, so that rare values are left out.
     """
 
     rows: int
     columns: tuple[ColumnCheck, ...]
+    unit: UnitCheck | None = None
     discovered: bool = False
 
     @property
     def fits(self) -> bool:
         """Whether the schema fits all columns, and there are rows."""
-        return self.rows > 0 and all(column.fits for column in self.columns)
+        units = () if self.unit is None else (self.unit,)
+        return self.rows > 0 and all(column.fits for column in (*self.columns, *units))
 
     @property
     def left_out(self) -> int:
@@ -134,7 +189,14 @@ class SchemaCheck:
             for c in self.columns
             for what in c.problems
         ]
+        if self.unit is not None:
+            told += [
+                f"Column {quoted(self.unit.name)} does not fit: {what}."
+                for what in self.unit.problems
+            ]
         told += [f"Column {quoted(c.name)}: {what}." for c in self.columns for what in c.notes]
+        if self.unit is not None:
+            told.append(f"Column {quoted(self.unit.name)}: {self.unit.sentence()}.")
         told.append(
             f"A fit uses {self.rows - self.left_out:,} of {self.rows:,} records: of the others the "
             "target is missing or unknown."
@@ -157,20 +219,21 @@ def check_schema(
     if not 0 <= tolerance < 1:
         raise DataError("the tolerance is a share of the values: from 0 to below 1")
     counts = [_counting(schema, name) for name in (schema.target, *schema.names)]
-    unit = None if schema.unit is None else _CountingUnit(schema.unit)
-    total = 0
+    total, persons = 0, None if schema.unit is None else _CountingPersons(schema)
     for columns, labels in _batches(schema, rows, target):
         total += len(columns)
+        if persons is not None:
+            persons.add(columns)
         for count in counts:
             count.add(
                 columns, labels if count.name == schema.target else columns.column(count.name)
             )
-        if unit is not None:
-            unit.count(columns.identifiers(schema))
-    results = [count.result(tolerance) for count in counts]
-    if unit is not None:
-        results.append(unit.found())
-    return SchemaCheck(total, tuple(results), schema.discovered is not None)
+    return SchemaCheck(
+        total,
+        tuple(count.result(tolerance) for count in counts),
+        None if persons is None else persons.result(),
+        schema.discovered is not None,
+    )
 
 
 def _batches(schema: Schema, rows: Any, target: Any) -> Iterable[tuple[Columns, Column]]:
@@ -194,6 +257,48 @@ def _batches(schema: Schema, rows: Any, target: Any) -> Iterable[tuple[Columns, 
         raise DataError("the table and its target have different numbers of rows")
     check_types(columns, labels, schema)
     yield columns, labels
+
+
+class _CountingPersons:
+    """Counts the records of every person, in a database that is on the disk if it is large."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._rows = self._missing = self._texts = 0
+        self._persons = sqlite3.connect("")
+        self._persons.execute(
+            "CREATE TABLE persons (name BLOB PRIMARY KEY, records INTEGER) WITHOUT ROWID"
+        )
+
+    def add(self, columns: Columns) -> None:
+        found = columns.identifiers(self._schema)
+        self._rows += len(found)
+        self._missing += found.null_count
+        for one in found.drop_null().value_counts():
+            self._persons.execute(
+                "INSERT INTO persons VALUES (?, ?) ON CONFLICT (name) "
+                "DO UPDATE SET records = records + excluded.records",
+                (one["values"].as_py(), one["counts"].as_py()),
+            )
+        if found.null_count and self._schema.unit is not None:
+            texts, which = columns.column(self._schema.unit).texts()
+            known = np.array([bool(text and text.strip()) for text in texts], dtype=bool)
+            present = known if which is None else known[which]
+            self._texts += int((present & np.asarray(found.is_null())).sum())
+
+    def result(self) -> UnitCheck:
+        assert self._schema.unit is not None
+        question = "SELECT count(*), coalesce(max(records), 0) FROM persons"
+        ((persons, most),) = self._persons.execute(question)
+        self._persons.close()
+        return UnitCheck(
+            self._schema.unit,
+            self._rows,
+            persons,
+            self._missing,
+            self._texts,
+            most,
+        )
 
 
 class _Counting(ABC):
@@ -220,35 +325,6 @@ class _Counting(ABC):
         if self.rows and self.missing > MOST_MISSING * self.rows:
             return [f"{self.share(self.missing)} {what}"]
         return []
-
-
-class _CountingUnit:
-    """Counts the records that say whose they are."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.rows = self.missing = 0
-
-    def count(self, identifiers: pa.LargeBinaryArray) -> None:
-        """Count some rows."""
-        self.rows += len(identifiers)
-        self.missing += identifiers.null_count
-
-    def found(self) -> ColumnCheck:
-        """Return what was found."""
-        said = (
-            f"{self.missing:,} of {self.rows:,} values are missing, and each of these records "
-            "counts as a person of its own"
-        )
-        many = self.missing > MOST_MISSING * self.rows
-        return ColumnCheck(
-            self.name,
-            "unit",
-            self.rows,
-            self.missing,
-            problems=(said,) if many else (),
-            notes=(said,) if self.missing and not many else (),
-        )
 
 
 class _CountingNumbers(_Counting):
