@@ -289,7 +289,7 @@ def test_the_schema_must_fit_the_task(kind):
         ({"n_rows": 4_900, "n_rounds": 2}, Ensemble, 0),
         ({}, Tree, 0),  # the noisy count: about 300 rows
         # With delta, a declared small table is paid for in pure epsilon: delta is not used up.
-        ({"n_rows": 400, "delta": 1e-6}, Tree, 0),
+        ({"n_rows": 300, "delta": 1e-6}, Tree, 0),
         ({"n_rows": 500, "delta": 1e-6}, Ensemble, 1e-6),
         ({"n_rows": 12_000, "delta": 1e-6}, Ensemble, 1e-6),
         ({"n_rows": 21_000, "delta": 1e-6}, Ensemble, 1e-6),
