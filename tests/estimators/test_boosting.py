@@ -289,7 +289,7 @@ def test_the_schema_must_fit_the_task(kind):
         ({"n_rows": 4_900, "n_rounds": 2}, Ensemble, 0),
         ({}, Tree, 0),  # the noisy count: about 300 rows
         # With delta, a declared small table is paid for in pure epsilon: delta is not used up.
-        ({"n_rows": 400, "delta": 1e-6}, Tree, 0),
+        ({"n_rows": 300, "delta": 1e-6}, Tree, 0),
         ({"n_rows": 500, "delta": 1e-6}, Ensemble, 1e-6),
         ({"n_rows": 12_000, "delta": 1e-6}, Ensemble, 1e-6),
         ({"n_rows": 21_000, "delta": 1e-6}, Ensemble, 1e-6),
@@ -348,9 +348,9 @@ def questions(model):
 @pytest.mark.parametrize(
     ("classes", "epsilon", "rows"),
     [
-        (2, 0.01, 33_800),
-        (2, 0.01, 33_895),  # 97 per cent of the budget are below the threshold, all of it is not
-        (2, 0.01, 34_000),
+        (2, 0.01, 25_350),
+        (2, 0.01, 25_421),  # 97 per cent of the budget are below the threshold, all of it is not
+        (2, 0.01, 25_500),
         (20, 1.0, 20_000),  # many rows for a pure tree, few for 20 classes
         (20, 1.0, 40_000),
     ],
@@ -364,7 +364,7 @@ def test_a_declared_single_tree_is_booked_in_pure_epsilon(classes, epsilon, rows
     single = isinstance(model.predictor_, Tree)
     asked = Budget(epsilon, delta=1e-6)
     mass = rows * float(asked.selection_epsilon(asked.limit))
-    assert single == (mass < (200 if classes == 2 else 800 * (classes - 1)))
+    assert single == (mass < (150 if classes == 2 else 800 * (classes - 1)))
     assert model.privacy_.accountant == ("pure" if single else "zCDP")
     assert model.privacy_.epsilon == pytest.approx(epsilon, rel=1e-9)
 
@@ -520,8 +520,8 @@ class TestRules:
         assert not single(10_000, pure, classes=3)
         assert single(49_999, pure, labels_only=True)
         assert not single(50_000, pure, labels_only=True)
-        assert single(199, zcdp)
-        assert not single(200, zcdp)
+        assert single(149, zcdp)
+        assert not single(150, zcdp)
         assert single(799, zcdp, labels_only=True)
         assert not single(800, zcdp, labels_only=True)
         assert single(7_999, zcdp, classes=4)

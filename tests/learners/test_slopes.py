@@ -21,7 +21,7 @@ from privet.engines import View
 from privet.learners import slopes
 from privet.learners.budgets import start_of_classes
 from privet.schema import Integer
-from privet.tables import Branch, Leaf, Split
+from privet.tables import Basis, Branch, Leaf, Peaks, Split, Sums
 from privet.tables import cells as wall
 
 SCHEMA = Schema(
@@ -126,18 +126,53 @@ def test_steps_are_long_only_where_rounds_follow_and_features_are_few():
         assert one.steps * one.each == budget.limit
 
 
-def test_scores_are_drawn_in_by_the_noise_in_them():
-    """With the noise of the steps alone, a typical score has the variance that is said."""
+def test_how_sure_scores_are_follows_from_released_numbers():
     budget = Budget(1.0, delta=1e-6)
-    plan = slopes.make_plan(budget, budget.limit, 1_000, (0.0,), 10)
-    deviation = plan.largest * plan.longest / math.sqrt(2 * float(plan.each))
-    noise = np.random.default_rng(0).normal(0, deviation, (4_000, plan.steps)).sum(axis=1)
-    slope = plan.path / plan.steps / 1_000 * noise
-    typical = (plan.longest / slopes.TYPICAL) ** 2
-    variance = (1 / slopes.certainty(plan, 1_000) ** 2 - 1) / (slopes.NOISE_LEFT * math.pi / 8)
-    assert typical * slope.var() == pytest.approx(variance, rel=0.15)
-    without = replace(plan, each=math.inf)
-    assert slopes.certainty(plan, 1_000) < 0.98 < slopes.certainty(without, 1_000) == 1.0
+    plan = slopes.make_plan(budget, budget.limit, 300, (0.0,), 10)
+    sure = partial(slopes.certainty, plan)
+    assert slopes.LEAST_SURE < sure(1.0) < sure(2.0) < sure(3.0) < slopes.MOST_SURE
+    assert sure(2.0) / sure(1.0) == pytest.approx(math.exp(slopes.SURE_BY_AGREEMENT))
+    assert sure(-99.0) == slopes.LEAST_SURE
+    assert sure(99.0) == slopes.MOST_SURE
+    # Slopes that moved less far, or by a flatter curvature, are not at their end.
+    assert slopes.certainty(replace(plan, path=plan.path / 2), 1.0) > sure(1.0)
+    assert slopes.certainty(replace(plan, start=(-2.0,)), 1.0) > sure(1.0)
+    assert slopes.certainty(replace(plan, path=0.0), 0.0) == slopes.MOST_SURE
+    assert slopes.certainty(replace(plan, each=math.inf), -9.0) == 1.0
+
+
+def agreement_of(signal, seed):
+    """Let slopes descend on sums that are a signal and noise; return their agreement."""
+    rng, deviation, width = np.random.default_rng(seed), 30.0, 20
+    functions = Peaks.of(math.sqrt(2), np.full(width, 1 / width))
+    basis = Basis(((0, functions),), None)
+    budget = Budget(1.0, delta=1e-6)
+    plan = slopes.make_plan(budget, budget.limit, 300, (0.0,), 10)
+    direction = np.zeros((width, 1))
+    direction[:3] = signal
+
+    class Leaves:
+        def noisy_slopes(self, *given, **named):
+            noise = rng.normal(0, deviation, (width, 1))
+            return Sums(direction + noise, deviation)
+
+    class NoTable:
+        def start_scores(self, start):
+            return self
+
+        def add_curves(self, root, curves):
+            pass
+
+    view = slopes.slope_view(Schema({"a": Categorical(range(width - 1))}, "y", classes=[0, 1]))
+    first = slopes.Slopes(view, plan.start)
+    return slopes._descend(NoTable(), None, Leaves(), first, basis, plan, 300)[1]
+
+
+def test_agreement_has_mean_zero_and_deviation_one_without_a_signal():
+    found = np.array([agreement_of(0.0, seed) for seed in range(100)])
+    assert abs(found.mean()) < 4 / math.sqrt(100)
+    assert 0.7 < found.std() < 1.4
+    assert np.mean([agreement_of(30.0, seed) for seed in range(5)]) > 3
 
 
 def kinds(model):

@@ -63,7 +63,8 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
     takes noisy Newton steps in its leaves. Rounds, depth and shares follow from the schema, the
     budget and the number of rows. With ``delta`` and two classes, small tables are ranked by slopes
     instead, a few functions of every feature, and the labels of one drawn tree; where rows are too
-    few, the model is one tree with noisy class counts in its leaves.
+    few, and on small tables of more classes, the model is one tree with noisy class counts in its
+    leaves.
 
     Parameters
     ----------

@@ -70,8 +70,11 @@ FEWEST_STEPS, MOST_STEPS = 10, 120
 STEP_LENGTH, LONG_STEP, LONG_STEP_FEATURES = 0.5, 2.0, 16
 #: With fewer rows x epsilon for the steps, slopes move less: noise would be all they show.
 WHOLE_PATH_FROM = 100
-#: Part of the variance of the noise that slopes took up on their way that is taken to be in them.
-NOISE_LEFT = 0.5
+#: How sure scores are: the factor where slopes moved by one unit of curvature, the power by which
+#: it falls as they move farther, what each deviation of agreement between steps adds to its
+#: logarithm, and its limits.
+SURE, SURE_POWER, SURE_BY_AGREEMENT = 1.3, 0.4, 0.07
+LEAST_SURE, MOST_SURE = 0.7, 1.25
 #: A label, as a number.
 LABEL = 0.5
 
@@ -197,11 +200,11 @@ def fit(
     labels = None if subtree is None else _label_values(subtree)
     plan = make_plan(budget, moving, rows, start, len(features) + extra, long_steps=long_steps)
     basis = _standardised(leaves, view, features, labels, measuring, rows, plan.curved)
-    found = _descend(
+    found, agreement = _descend(
         table, root, leaves, Slopes(view, plan.start, label=subtree), basis, plan, rows
     )
     if len(start) == 1 and not plain:
-        found = found.stretched(found.start[0], certainty(plan, rows), 0.0)
+        found = found.stretched(found.start[0], certainty(plan, agreement), 0.0)
     if calibrated:
         found = _calibrated(table, root, leaves, found, calibrating, rows)
     return found
@@ -254,17 +257,19 @@ def make_plan(
     )
 
 
-def certainty(plan: SlopePlan, rows: int) -> float:
-    """Return the factor by which scores are drawn to the first one, for the noise in them.
+def certainty(plan: SlopePlan, agreement: float) -> float:
+    """Return the factor by which scores of two classes are stretched, before calibration.
 
-    A score with noise of variance V is as sure of a class as one without that is smaller by about
-    ``1 / sqrt(1 + pi/8 V)`` (MacKay 1992). What slopes moved by noise they partly move back.
+    Slopes that moved little, against the curvature of the first scores, are not yet at their end;
+    those that moved far have followed noise and single records. If sums of residuals keep pointing
+    where slopes already went, there is a signal.
     """
     if plan.each == math.inf:
         return 1.0
-    noise = plan.largest * plan.longest / math.sqrt(2 * float(plan.each)) / rows  # of a mean
-    moved = plan.path * noise / math.sqrt(plan.steps)
-    return 1 / math.sqrt(1 + NOISE_LEFT * math.pi / 8 * (moved * plan.longest / TYPICAL) ** 2)
+    share = 1 / (1 + math.exp(-plan.start[0]))
+    moved = max(plan.path * share * (1 - share), 1e-9)
+    factor = SURE * moved**-SURE_POWER * math.exp(SURE_BY_AGREEMENT * agreement)
+    return min(max(factor, LEAST_SURE), MOST_SURE)
 
 
 def _limited(
@@ -289,9 +294,14 @@ def _descend(
     basis: Basis,
     plan: SlopePlan,
     rows: int,
-) -> Slopes:
-    """Move all slopes step by step along noisy sums of residuals times functions."""
+) -> tuple[Slopes, float]:
+    """Move all slopes step by step along noisy sums of residuals times functions.
+
+    Return also how much the sums agree with the slopes that earlier ones made: the sum of their
+    products, in standard deviations of the sums' noise.
+    """
     slopes, variance = np.zeros((basis.width, len(plan.start))), 0.0
+    along, along_variance = 0.0, 0.0
     for _ in range(plan.steps):
         found = leaves.noisy_slopes(
             model.scores(table, root, leaves),
@@ -300,13 +310,16 @@ def _descend(
             largest=plan.largest,
             longest=plan.longest,
         )
+        along += float((slopes * found.values).sum())
+        along_variance += found.deviation**2 * float((slopes**2).sum())
         slopes += plan.path / plan.steps / rows * found.values
         variance += (plan.path / plan.steps / rows * found.deviation) ** 2
         model = _with_slopes(model, basis, slopes)
     deviation = math.sqrt(variance)
     noise = (deviation * np.sqrt(part.squares())[:, None] / STEP for part in basis.parts)
     columns = len(plan.start)
-    return replace(model, deviations=tuple(np.repeat(row, columns, axis=1) for row in noise))
+    found = replace(model, deviations=tuple(np.repeat(row, columns, axis=1) for row in noise))
+    return found, along / math.sqrt(along_variance) if along_variance > 0 else 0.0
 
 
 def _with_slopes(model: Slopes, basis: Basis, slopes: NDArray[np.float64]) -> Slopes:
