@@ -12,6 +12,8 @@ import argparse
 import csv
 import math
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,28 @@ def matrix_runs(
         }
 
 
+def group_runs(
+    right: tuple[float, ...], n: int, epsilon: float, *, pure: bool, rng: Any
+) -> Iterator[Run]:
+    """Yield test scores of two classes by groups of a column, all of one size."""
+    from privet.evaluation import intervals
+
+    noise, draw = noise_of(0.5, epsilon, pure=pure)
+    law = np.array([[[0.7 * p, 0.7 * (1 - p)], [0.3 * (1 - p), 0.3 * p]] for p in right])
+    law /= len(right)
+    while True:
+        noisy = rng.multinomial(n, law.ravel()).reshape(law.shape) + draw(rng, law.shape)
+        yield {
+            "accuracy of all groups": (intervals.accuracy(noisy, noise), float(np.mean(right))),
+            "accuracy of a group": (intervals.accuracy(noisy[:1], noise), right[0]),
+            "balanced accuracy of all groups": (
+                intervals.balanced(noisy, noise),
+                float(np.mean(right)),
+            ),
+            "recall in a group": (intervals.recalls(noisy[:1], noise)[1], right[0]),
+        }
+
+
 def score_runs(
     apart: float, rarest: float, n: int, epsilon: float, *, pure: bool, rng: Any
 ) -> Iterator[Run]:
@@ -106,9 +130,11 @@ def score_runs(
         keys = chosen * BINS + np.searchsorted(ends, drawn, side="right")
         counts = np.bincount(keys, minlength=2 * BINS).reshape(2, BINS)
         noisy = counts + draw(rng, counts.shape)
+        # The confusion matrix has the other half, and says how many records each class has.
+        known = counts.sum(axis=1) + draw(rng, (2, 2)).sum(axis=1)
         here = noisy[:, group]
         yield {
-            "AUC": (intervals.auc(noisy, noise), auc),
+            "AUC": (intervals.auc(noisy, noise, known), auc),
             "log loss": (intervals.mean_loss(noisy, losses, noise), log_loss),
             "calibration of a group": (intervals.share(here[1], here[0], noise), calibrated),
         }
@@ -143,6 +169,8 @@ LAWS: dict[str, tuple[Callable[..., Iterator[Run]], tuple[Any, ...]]] = {
     "2 classes, 85 % right, rarer 30 %": (matrix_runs, (2, 0.85, 0.3)),
     "2 classes, 98 % right, rarer 10 %": (matrix_runs, (2, 0.98, 0.1)),
     "5 classes, 75 % right": (matrix_runs, (5, 0.75, 0.2)),
+    "2 classes, 3 groups": (group_runs, ((0.7, 0.85, 0.95),)),
+    "4 classes, 95 % right, rarest 10 %": (matrix_runs, (4, 0.95, 0.1)),
     "scores 0.5 apart": (score_runs, (0.5, 0.5)),
     "scores 1.5 apart, rarer 30 %": (score_runs, (1.5, 0.3)),
     "scores 2.5 apart, rarer 10 %": (score_runs, (2.5, 0.1)),
@@ -154,29 +182,35 @@ LAWS: dict[str, tuple[Callable[..., Iterator[Run]], tuple[Any, ...]]] = {
 
 def measure_coverage(runs: int) -> list[dict[str, Any]]:
     """Return for every law, size, budget and measure how often the interval covers."""
+    with ProcessPoolExecutor() as pool:
+        return list(chain(*pool.map(measure_law, range(len(LAWS)), [runs] * len(LAWS))))
+
+
+def measure_law(number: int, runs: int) -> list[dict[str, Any]]:
+    """Return the same for one law."""
+    law, (make, given) = list(LAWS.items())[number]
     rows = []
-    for number, (law, (make, given)) in enumerate(LAWS.items()):
-        for n in RECORDS:
-            for epsilon in EPSILONS:
-                for pure in (True, False):
-                    rng = np.random.default_rng([number, n, round(10 * epsilon), pure])
-                    source = make(*given, n, epsilon, pure=pure, rng=rng)
-                    found: dict[str, list[tuple[Any, float]]] = {}
-                    for _ in range(runs):
-                        for name, pair in next(source).items():
-                            found.setdefault(name, []).append(pair)
-                    rows += [
-                        {
-                            "law": law,
-                            "n": n,
-                            "epsilon": epsilon,
-                            "noise": "Laplace" if pure else "Gaussian",
-                            "measure": name,
-                            **summary(pairs),
-                        }
-                        for name, pairs in found.items()
-                    ]
-        print(law, flush=True)
+    for n in RECORDS:
+        for epsilon in EPSILONS:
+            for pure in (True, False):
+                rng = np.random.default_rng([number, n, round(10 * epsilon), pure])
+                source = make(*given, n, epsilon, pure=pure, rng=rng)
+                found: dict[str, list[tuple[Any, float]]] = {}
+                for _ in range(runs):
+                    for name, pair in next(source).items():
+                        found.setdefault(name, []).append(pair)
+                rows += [
+                    {
+                        "law": law,
+                        "n": n,
+                        "epsilon": epsilon,
+                        "noise": "Laplace" if pure else "Gaussian",
+                        "measure": name,
+                        **summary(pairs),
+                    }
+                    for name, pairs in found.items()
+                ]
+    print(law, flush=True)
     return rows
 
 
@@ -202,6 +236,12 @@ def coverage(row: dict[str, Any]) -> float:
     return float(row["covered"] / row["answered"])
 
 
+def share_of(rows: list[dict[str, Any]]) -> float:
+    """Return which part of all answers covers."""
+    answered = sum(row["answered"] for row in rows)
+    return sum(row["covered"] for row in rows) / answered if answered else math.nan
+
+
 def write_coverage(rows: list[dict[str, Any]], folder: Path) -> None:
     """Write the table, the report and the plot."""
     with (folder / "study_coverage.csv").open("w", newline="", encoding="utf-8") as file:
@@ -209,7 +249,7 @@ def write_coverage(rows: list[dict[str, Any]], folder: Path) -> None:
         writer.writeheader()
         writer.writerows(rows)
     answers = [row for row in rows if is_answer(row)]
-    usual = [row for row in rows if row["answered"] >= row["runs"] / 2]
+    seldom = [row for row in rows if not is_answer(row)]
     inside = [row for row in answers if WANTED[0] <= coverage(row) <= WANTED[1]]
     runs = rows[0]["runs"]
     text = [
@@ -220,10 +260,9 @@ def write_coverage(rows: list[dict[str, Any]], folder: Path) -> None:
         f"(delta {DELTA:g}). {len(answers)} of {len(rows)} cells have an answer in at least "
         f'{SELDOM:.0%} of their runs, the others are "too few records"; {len(inside)} of these '
         f"cover in {WANTED[0]:.0%} to {WANTED[1]:.0%} of the runs with an answer. With {runs} runs "
-        f"a true 95 % varies by {math.sqrt(0.95 * 0.05 / runs):.1%}. Of the {len(usual)} cells "
-        f"with an answer in at least half of their runs {sum(row in inside for row in usual)} are "
-        "within; in the others the noisy number of records let some runs through, which is no even "
-        "sample of them.",
+        f"a true 95 % varies by {math.sqrt(0.95 * 0.05 / runs):.1%}. The cells that answer more "
+        f"rarely have {sum(row['answered'] for row in seldom)} answers in all, of which "
+        f"{share_of(seldom):.1%} cover.",
     ]
     lines = []
     for name in dict.fromkeys(row["measure"] for row in rows):

@@ -97,6 +97,9 @@ def test_too_few_records():
 def test_few_records_have_wide_intervals():
     found = intervals.accuracy(np.full((1, 2, 2), 3.0), laplace(0.1))
     assert (found.low, found.high) == (0.0, 1.0)
+    assert found.enough
+    assert not found.tells
+    assert not TOO_FEW.tells
     found = intervals.accuracy(np.full((1, 2, 2), -5.0), laplace(10.0))
     assert 0 <= found.low <= found.value <= found.high <= 1
     absolute, _ = intervals.errors(np.full((1, 4), -1.0), Noise(2.0, laplace=True))

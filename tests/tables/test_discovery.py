@@ -514,6 +514,37 @@ def test_nothing_is_cut_off_where_noise_could_hide_much():
     assert many == (5, 5.5)
 
 
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_neighbours_are_frequent_together(delta):
+    """A thin tail over two cells is found; one cell of a pair with a frequent one is not."""
+    kinds = Kinds({"x": "number", "y": Categorical([0, 1])}, "y")
+    plan = DiscoveryPlan.of(kinds, 1.0, delta, None)
+    assert plan.least < plan.least_of_two < 2 * plan.least
+    zero = plan.magnitudes.size // 2
+    counts = [0] * plan.magnitudes.size
+    counts[zero] = 100 * plan.least
+    assert plan.frequent(counts) == [zero, zero]
+    small, larger = plan.least_of_two // 2 - 2, plan.least_of_two // 2 + 1
+    counts[zero + 20 : zero + 22] = small, larger
+    assert plan.frequent(counts) == [zero, zero]
+    counts[zero + 20] += 2
+    first, last = plan.frequent(counts)
+    assert (first, last) == (zero, zero + 21)
+
+
+def test_how_often_noise_is_frequent():
+    """The sum of two noises against its law, where the chance is large enough to be counted."""
+    kinds = Kinds({"x": "number", "y": Categorical([0, 1])}, "y")
+    rng = np.random.default_rng(0)
+    for delta in (None, 1e-6):
+        plan = DiscoveryPlan.of(kinds, 0.01, delta, None)
+        noise = plan.noise.counts
+        draw = rng.normal if plan.gaussian else rng.laplace
+        drawn = draw(0, noise.scale, (2, 200_000)).sum(axis=0)
+        found = (drawn >= plan._reached(noise, 0.01, 2)).mean()
+        assert 0.0088 < found < 0.0112  # five deviations are 0.0011
+
+
 @pytest.mark.parametrize("octaves", [1, 2])
 def test_every_number_is_in_its_eighth(octaves):
     places = Magnitudes(octaves)

@@ -71,7 +71,7 @@ def say_evaluation(evaluation: Evaluation, card: PrivacyCard, *, apart: bool = T
             name, one = next(part.measures())
             table.add(f"{name} where {evaluation.by} is {group}", *_interval(one))
     for one_bin in evaluation.calibration:
-        if one_bin.observed.enough:
+        if one_bin.observed.tells:
             name = (
                 f"share of {evaluation.class_names[1]} where {one_bin.predicted:.3f} was predicted"
             )

@@ -61,6 +61,11 @@ class Estimate:
         """Whether there are enough records to say anything."""
         return not math.isnan(self.value)
 
+    @property
+    def tells(self) -> bool:
+        """Whether the interval of a share leaves anything out."""
+        return self.high - self.low < 1
+
     def times(self, factor: float) -> Estimate:
         """Return it in other units."""
         return Estimate(self.value * factor, self.low * factor, self.high * factor)

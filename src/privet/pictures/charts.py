@@ -197,7 +197,7 @@ def calibration_points(evaluation: Evaluation) -> list[tuple[float, float, float
     return [
         (part.predicted, part.observed.value, part.observed.low, part.observed.high)
         for part in evaluation.calibration
-        if part.observed.enough
+        if part.observed.tells
     ]
 
 

@@ -24,8 +24,9 @@ from privet.privacy.mechanisms import (
 )
 from privet.privacy.noise import Noise
 
-#: The part of a discovery's budget that is for the exact place of bounds within magnitudes.
-BOUNDS_SHARE = Fraction(1, 10)
+#: The part of a discovery's budget that is for the exact place of bounds within magnitudes, if all
+#: columns are numbers: of epsilon, and of rho, of which noise has the root.
+BOUNDS_SHARE, BOUNDS_SHARE_OF_RHO = Fraction(3, 10), Fraction(1, 10)
 #: Tails are computed in doubles: this is far more than what rounding takes away.
 _SLACK = 1e-9
 
@@ -144,18 +145,24 @@ class DiscoveryNoise:
         """Of how many columns bounds are found."""
         return self.columns - self.lists
 
+    @property
+    def bounds_share(self) -> Fraction:
+        """The part of the budget that is for the exact place of bounds."""
+        if self.budget.accountant != "pure":
+            return BOUNDS_SHARE_OF_RHO if self.numbers else Fraction(0)
+        return BOUNDS_SHARE * Fraction(self.numbers, self.columns)
+
     @cached_property
     def counts(self) -> DiscreteLaplace | DiscreteGaussian | Threshold:
         """The noise of magnitudes and texts: of all columns."""
-        share = 1 - BOUNDS_SHARE if self.numbers else Fraction(1)
-        noise = self._of(self.columns, share)
+        noise = self._of(self.columns, 1 - self.bounds_share)
         lists, delta = self.lists, self.budget.threshold_delta
         return Threshold(noise, lists, self.parts, delta) if lists else noise
 
     @cached_property
     def eighths(self) -> DiscreteLaplace | DiscreteGaussian | None:
         """The noise of where within its magnitude a number is: of all columns with bounds."""
-        return self._of(self.numbers, BOUNDS_SHARE) if self.numbers else None
+        return self._of(self.numbers, self.bounds_share) if self.numbers else None
 
     def _of(self, columns: int, share: Fraction) -> DiscreteLaplace | DiscreteGaussian:
         limit = self.budget.limit

@@ -66,7 +66,7 @@ from privet.visible import quoted
 
 #: The probability, at most, that noise alone makes any cell of magnitudes frequent: anywhere, where
 #: it makes an absurd bound, and next to one that is frequent, where it does little harm.
-FAR, NEAR = 0.001, 0.05
+FAR, NEAR = 0.01, 0.05
 #: The same for one eighth of an outermost cell, where it does no harm: a bound stays wider.
 WITHIN = 0.02
 #: The part of a column's records, at most, that noise may hide in what is cut off from a bound.
@@ -210,24 +210,38 @@ class DiscoveryPlan:
             self.budget, len(self.columns), len(self.lists), parts=self.kinds.parts
         )
 
-    def _reached(self, noise: DiscreteLaplace | DiscreteGaussian, chance: float) -> int:
-        """Return what noise alone reaches in one count with a given probability, in parts."""
+    def _reached(
+        self, noise: DiscreteLaplace | DiscreteGaussian, chance: float, counts: int = 1
+    ) -> int:
+        """Return what noise alone reaches with a given probability, in parts.
+
+        In one count, or in the sum of two.
+        """
         if self.gaussian:
-            height = noise.scale * NormalDist().inv_cdf(1 - chance)
+            height = math.sqrt(counts) * noise.scale * NormalDist().inv_cdf(1 - chance)
         else:
-            height = noise.scale * math.log(1 / (2 * chance))
+            # In scales: P(one >= t) is at most exp(-t) / 2, P(sum of two >= t) (2 + t) exp(-t) / 4.
+            one = scales = math.log(1 / (2 * chance))
+            for _ in range(50 if counts == 2 else 0):
+                scales = one + math.log1p(scales / 2)
+            height = noise.scale * scales
         return max(1, math.ceil(height))
 
-    def _reached_in(self, cells: int, chance: float) -> int:
+    def _reached_in(self, cells: int, chance: float, counts: int = 1) -> int:
         """Return the same for any of some cells of magnitudes of each column."""
-        counts = self.noise.counts
-        noise = counts.noise if isinstance(counts, Threshold) else counts
-        return self._reached(noise, chance / (cells * len(self.columns)))
+        mechanism = self.noise.counts
+        noise = mechanism.noise if isinstance(mechanism, Threshold) else mechanism
+        return self._reached(noise, chance / (cells * len(self.columns)), counts)
 
     @property
     def least(self) -> int:
         """The least noisy count, in parts, with which a cell of magnitudes counts as frequent."""
-        return self._reached_in(self.magnitudes.size, FAR)
+        return self._reached_in(self.magnitudes.size, FAR / 2)
+
+    @property
+    def least_of_two(self) -> int:
+        """The same for two neighbouring cells together, neither of which is frequent alone."""
+        return self._reached_in(self.magnitudes.size, FAR / 2, 2)
 
     @property
     def least_near(self) -> int:
@@ -247,11 +261,19 @@ class DiscoveryPlan:
         return counts.least if isinstance(counts, Threshold) else self.least
 
     def frequent(self, counts: list[int]) -> list[int]:
-        """Return the frequent cells of a column, and those beside them that are nearly so."""
-        cells = [cell for cell, count in enumerate(counts) if count >= self.least]
+        """Return the outermost frequent cells of a column, or those beside them that nearly are.
+
+        Of two neighbours that are frequent together the larger one counts.
+        """
+        alone = [count >= self.least for count in counts]
+        cells = [cell for cell, known in enumerate(alone) if known]
+        for cell in range(len(counts) - 1):
+            pair = counts[cell : cell + 2]
+            if not any(alone[cell : cell + 2]) and sum(pair) >= self.least_of_two:
+                cells.append(cell + (pair[1] > pair[0]))
         if not cells:
             return []
-        first, last = cells[0], cells[-1]
+        first, last = min(cells), max(cells)
         while first > 0 and counts[first - 1] >= self.least_near:
             first -= 1
         while last + 1 < len(counts) and counts[last + 1] >= self.least_near:
@@ -261,9 +283,9 @@ class DiscoveryPlan:
     def bounds(self, cells: list[int], eighths: list[int]) -> tuple[float, float] | None:
         """Return the bounds of a column by what is frequent of it; None if nothing is.
 
-        Eighths of an outermost cell are cut off from the outside, as long as they are not frequent
-        together, unless noise could hide more than :data:`MOST_CUT` of the column in them; none if
-        all of them are not frequent.
+        Eighths of an outermost cell are cut off from the outside, as long as none is frequent, nor
+        all of them together, which they are at :data:`MOST_CUT` of the column at the latest; none
+        if noise could hide as much in one, or if none of the cell is frequent.
         """
         frequent = self.frequent(cells)
         if not frequent:
@@ -282,12 +304,13 @@ class DiscoveryPlan:
         return low, high
 
     def _first_of(self, some: range, eighths: list[int], most: float) -> int | None:
-        """Return the first of some eighths that is frequent together with those before it."""
-        total = 0
+        """Return the first of some eighths that is frequent, or is so with those before it."""
+        total, one = 0, self.least_of_eighth
+        if one > most:
+            return some[0]
         for number, eighth in enumerate(some, 1):
             total += eighths[eighth]
-            least = math.sqrt(number) * self.least_of_eighth
-            if total >= least or least > most:
+            if eighths[eighth] >= one or total >= min(math.sqrt(number) * one, most):
                 return eighth
         return None
 
