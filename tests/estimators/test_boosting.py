@@ -29,6 +29,7 @@ from privet.ensemble import Ensemble
 from privet.errors import PrivetError, SchemaError
 from privet.learners import boosting
 from privet.learners.boosting import (
+    SHORT_STEP,
     make_plan,
     rounds_of,
     single_tree_is_better,
@@ -506,6 +507,16 @@ class TestRules:
         plan = make_plan(schema, 10**6, Fraction(1), Budget(1), None, None)
         assert plan.quantiles is None
         assert sum(block.amount for block in plan.rounds) == 1
+
+    def test_steps_are_short_where_hardly_any_noise_is_left(self):
+        def rate(epsilon, classes=(0, 1), rounds=None, delta=1e-6):
+            budget = Budget(epsilon, delta=delta)
+            schema = Schema({"a": Numeric(0, 1)}, "y", classes=classes)
+            return make_plan(schema, 10_000, budget.limit, budget, rounds, None).rate
+
+        assert rate(20.0) == rate(100.0, delta=None) == rate(100.0, classes=(0, 1, 2)) == 0.7
+        assert rate(30.0) == rate(100.0) == SHORT_STEP
+        assert rate(100.0, rounds=8) == 1.0
 
     def test_the_thresholds(self):
         def single(rows, budget, classes=2, *, labels_only=False):

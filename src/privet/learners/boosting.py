@@ -72,6 +72,9 @@ SEVERAL_FROM, SEVERAL_WIDTH = 8_000, 3
 #: between the first two; between the others rounds start from slopes, for this part of the budget.
 RANKED_BY_SLOPES, STARTED_BY_SLOPES = (150, 5_000), (9_000, 200_000)
 SLOPE_SHARE = Fraction(15, 100)
+#: With delta, steps of two classes are this long from this epsilon of a selection on: with hardly
+#: any noise left, longer ones follow single records.
+SHORT_STEP, SHORT_STEP_FROM = 0.4, 8
 #: A Newton step is cut here.
 LONGEST_STEP = 2.0
 
@@ -323,6 +326,9 @@ def make_plan(
     if depth == 3 and not number:
         one = rotating(one, n_rows, sizes, labels, mass, pure=pure)
     rate = 1.0 if n_rounds <= 8 else 0.7
+    sharp = float(budget.selection_epsilon(amount)) >= SHORT_STEP_FROM
+    if n_rounds > 8 and sharp and not pure and not number and labels == 2:
+        rate = SHORT_STEP
     return BoostingPlan(quantiles, grid, (one,) * n_rounds, rate, levels)
 
 
