@@ -329,7 +329,7 @@ class Selection:
         """What the books say of it."""
         return MechanismFacts(self.kind, Fraction(self.spread))
 
-    @cached_property
+    @property
     def scale(self) -> float:
         """``spread / epsilon``, rounded up."""
         return round_up(self.spread / self.epsilon)
