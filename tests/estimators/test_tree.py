@@ -558,3 +558,12 @@ def test_bounds_far_from_zero_fit():
     x = 1e12 + np.linspace(0, 1, 5_000)[:, None]
     model = PrivateTreeClassifier(schema=schema, n_rows=5_000).fit(x, (x[:, 0] > 1e12 + 0.5) * 1)
     assert model.privacy_.private
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_only_blocks_of_two_classes_leave_a_large_budget_unspent(classes):
+    schema = Schema({"a": Numeric(0, 1)}, "y", classes=list(range(classes)))
+    plan = make_plan(schema, 5_000, Fraction(100), None, Fraction(0), Budget(100.0))
+    spent = [block.amount for block in plan.blocks]
+    assert all(amount == HIGHEST_RATE for amount in spent) == (classes == 2)
+    assert classes == 2 or sum(spent) == Fraction(100) - plan.quantiles

@@ -40,8 +40,8 @@ class PrivateTreeClassifier(PrivateTreeEstimator):
     nothing to tune. Tests, depth and shares follow from the schema, epsilon and the number of rows.
     From 1,000 rows x epsilon on, leaves have noisy class counts, and so probabilities; their labels
     are still the drawn ones. Where ``n_rows`` says that rows x epsilon is below 10, the tests are
-    public and only labels are bought. No small tree is drawn with more than an epsilon of 2: the
-    rest of a larger budget stays unspent.
+    public and only labels are bought. With two classes no small tree is drawn with more than an
+    epsilon of 2: the rest of a larger budget stays unspent.
 
     Parameters
     ----------

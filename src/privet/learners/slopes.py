@@ -268,7 +268,7 @@ def certainty(plan: SlopePlan, agreement: float) -> float:
         return 1.0
     share = 1 / (1 + math.exp(-plan.start[0]))
     moved = max(plan.path * share * (1 - share), 1e-9)
-    factor = SURE * moved**-SURE_POWER * math.exp(SURE_BY_AGREEMENT * agreement)
+    factor = SURE * math.exp(SURE_BY_AGREEMENT * agreement - SURE_POWER * math.log(moved))
     return min(max(factor, LEAST_SURE), MOST_SURE)
 
 
@@ -318,8 +318,8 @@ def _descend(
     deviation = math.sqrt(variance)
     noise = (deviation * np.sqrt(part.squares())[:, None] / STEP for part in basis.parts)
     columns = len(plan.start)
-    found = replace(model, deviations=tuple(np.repeat(row, columns, axis=1) for row in noise))
-    return found, along / math.sqrt(along_variance) if along_variance > 0 else 0.0
+    model = replace(model, deviations=tuple(np.repeat(row, columns, axis=1) for row in noise))
+    return model, along / math.sqrt(along_variance) if along_variance > 0 else 0.0
 
 
 def _with_slopes(model: Slopes, basis: Basis, slopes: NDArray[np.float64]) -> Slopes:

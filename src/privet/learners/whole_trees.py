@@ -30,7 +30,7 @@ AFFORDABLE = 4e8
 AFFORDABLE_DEPTH_3 = 1.5e9
 #: More rows than this do not count against these limits: more rows never make a block smaller.
 MANY_ROWS = 1_000_000
-#: A block is drawn with at most this epsilon: beyond it, trees follow single records.
+#: A block of two classes is drawn with at most this epsilon: beyond, trees follow single records.
 HIGHEST_RATE = 2
 #: Share of a block's budget that chooses the features of its upper levels on wide tables.
 CHOICE_SHARE = Fraction(1, 5)
@@ -205,7 +205,7 @@ def make_plan(
     def blocks_of(depths: tuple[int, ...]) -> tuple[TreeBlock, ...]:
         return tuple(
             affordable(
-                TreeBlock(depth, tempered(amount * share, budget)),
+                TreeBlock(depth, tempered(amount * share, budget, classes)),
                 n_rows,
                 sizes,
                 classes,
@@ -237,14 +237,14 @@ def public_features(schema: Schema, max_depth: int | None) -> tuple[tuple[int, .
     return tuple(chosen), leaves
 
 
-def tempered(amount: Amount, budget: Budget) -> Amount:
+def tempered(amount: Amount, budget: Budget, classes: int) -> Amount:
     """Return what a block may cost of an amount; the rest stays unspent (docs/rules.md).
 
     A test is drawn if it gains about log(tests)/epsilon correct records. At large epsilons that is
-    less than one record, and a tree on few rows learns its records by heart. Without noise there
-    is nothing to save.
+    less than one record, and a tree on few rows learns its records by heart. With more than two
+    classes its leaves are too few for that. Without noise there is nothing to save.
     """
-    if amount == math.inf:
+    if amount == math.inf or classes > 2:
         return amount
     most = Fraction(HIGHEST_RATE)
     return min(amount, most if budget.accountant == "pure" else most**2 / 8)
