@@ -181,7 +181,7 @@ class DiscoveryProbe:
     --------
     >>> verdict = DiscoveryProbe(1.0, 0.01, unit=False).audit(1)
     >>> verdict.holds, verdict.claim, round(verdict.found, 6)
-    (True, 1.0, 0.55)
+    (True, 1.0, 0.575)
     """
 
     epsilon: float
