@@ -83,8 +83,8 @@ def dask_engine(
     security : distributed.Security, optional
         For an address: certificates and keys, which the library only passes on.
     gather : bool, default=True
-        Whether a cell's encoded rows may be brought here for a draw of whole trees, where that is
-        less to move than sums. If not, sums are added up on the cluster, however large.
+        Whether a cell's encoded rows may be brought here for a draw of whole trees, if they are
+        few enough: at most 2^29 codes. If not, sums are added up on the cluster, however large.
     insecure : bool, default=False
         Whether a scheduler is used that anybody on a network can reach and listen to.
     """

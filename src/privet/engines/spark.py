@@ -77,8 +77,8 @@ def spark_engine(
         Where executors put files of codes, which are as sensitive as the rows: a place on their own
         disks, or one that all of them share. By default their folder for temporary files.
     gather : bool, default=True
-        Whether a cell's encoded rows may be brought here for a draw of whole trees, where that is
-        less to move than sums.
+        Whether a cell's encoded rows may be brought here for a draw of whole trees, if they are
+        few enough: at most 2^29 codes.
     insecure : bool, default=False
         Whether a cluster is used whose processes do not check and encrypt what they are sent.
     """

@@ -277,7 +277,7 @@ class PrivateTable(Table):
             For an address: certificates and keys.
         gather : bool, default=True
             Whether a cell's encoded rows may be brought to this process for a draw of whole trees,
-            where that is less to move than sums.
+            if they are few enough: at most 2^29 codes.
         insecure : bool, default=False
             Whether a scheduler is used that anybody on a network can reach and listen to.
         random_state
