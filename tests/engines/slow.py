@@ -371,7 +371,7 @@ class SlowEngine:
             signed = (weight if label == 1 else -weight) if ends == 1 else weight
             for margin, sums in found.items():
                 sums[(*(kept[h] for h in margin), channel)] += signed
-        return found
+        return np.concatenate([found[margin].reshape(-1) for margin in of])
 
 
 def _values(part, place):

@@ -18,10 +18,16 @@ def join(heads, codes, size):
 
 
 @_compiled
-def add_weights(heads, codes, size, weights, table):
-    """Add the weights of records to ``table[head * size + code]``."""
+def add_weights(heads, codes, size, table, others, other_size, other_table, weights):
+    """Add the weights of records to ``table[head * size + code]``, and to another such table.
+
+    Two tables at once: records that follow each other often add to the same number, and a
+    processor waits for the first to be done.
+    """
     for i in range(len(heads)):
-        table[uint64(heads[i]) * uint64(size) + uint64(codes[i])] += weights[i]
+        head, weight = uint64(heads[i]), weights[i]
+        table[head * uint64(size) + uint64(codes[i])] += weight
+        other_table[head * uint64(other_size) + uint64(others[i])] += weight
 
 
 @_compiled

@@ -348,13 +348,15 @@ class BlockEngine:
         of: Sequence[ask.Margin],
         scores: ScoresHandle | None,
         reach: float,
-    ) -> dict[ask.Margin, NDArray[Any]]:
+    ) -> NDArray[Any]:
         """See :class:`~privet.engines.Engine`."""
         known = None if scores is None else scores.lineage
-        found: dict[ask.Margin, NDArray[Any]] = {}
+        found, start = np.empty(layout.count(of), dtype=layout.dtype), 0
         for part in _batches(of, layout):
             question = ask.TreeSums(cells.lineage, cell, layout, part, known, reach)
-            found |= layout.cut(self._ask(question, cells, scores), part)
+            stop = start + question.size
+            found[start:stop] = self._ask(question, cells, scores)
+            start = stop
         return found
 
 

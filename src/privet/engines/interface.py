@@ -178,5 +178,8 @@ class Engine(Protocol):
         of: Sequence[Margin],
         scores: ScoresHandle | None,
         reach: float,
-    ) -> dict[Margin, NDArray[Any]]:
-        """Return sums of weights by the codes of one, two or three features, and by channels."""
+    ) -> NDArray[Any]:
+        """Return sums of weights by the codes of one, two or three features, and by channels.
+
+        All margins one after the other, as :meth:`TreeLayout.cut` takes them.
+        """

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby, zip_longest
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -374,15 +375,16 @@ class TreeRows(BlockQuestion[list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]
 
     def answer(self, block: Block) -> list[tuple[NDArray[Any], NDArray[Any], NDArray[Any], Any]]:
         """See :class:`BlockQuestion`."""
-        cells = block.cells(self.cells)
+        cells, codes = block.cells(self.cells), block.codes(self.cells.view)
         labels, weights = _weighted(block, self.scores, self.reach)
-        rows = np.flatnonzero((cells >= self.start) & (cells < self.stop))
+        asked = (cells >= self.start) & (cells < self.stop)
+        if self.stop - self.start == 1 and asked.all():
+            return [(codes, labels, weights, np.array([len(cells)]))]
+        rows = np.flatnonzero(asked)
         if self.stop - self.start > 1:
             rows = rows[np.argsort(cells[rows], kind="stable")]
         sizes = np.bincount(cells[rows] - self.start, minlength=self.stop - self.start)
-        codes = block.codes(self.cells.view)
-        mine = codes if len(rows) == len(cells) and self.stop - self.start == 1 else codes[:, rows]
-        return [(mine, labels[rows], weights[rows], sizes)]
+        return [(codes[:, rows], labels[rows], weights[rows], sizes)]
 
     def merge(self, one: Any, other: Any) -> Any:
         """See :class:`BlockQuestion`."""
@@ -470,19 +472,21 @@ class TreeLayout:
         """How many codes of every feature are counted."""
         return [int(size) for size in np.diff(self.first)]
 
-    def shape(self, margin: Margin) -> tuple[int, ...]:
-        """Return the shape of a margin: codes of each of its features, and channels."""
-        return (*[self.sizes[h] for h in margin], self.channels)
-
     def count(self, margins: Sequence[Margin]) -> int:
-        """Return how many numbers margins have together."""
-        return sum(math.prod(self.shape(margin)) for margin in margins)
+        """Return how many numbers margins have together: one per channel and codes."""
+        sizes, total = self.sizes, 0
+        for margin in margins:
+            codes = 1
+            for h in margin:
+                codes *= sizes[h]
+            total += codes
+        return total * self.channels
 
     def cut(self, sums: NDArray[Any], margins: Sequence[Margin]) -> dict[Margin, NDArray[Any]]:
         """Return every margin, from the array that has them all one after the other."""
-        found, start = {}, 0
+        sizes, found, start = self.sizes, {}, 0
         for margin in margins:
-            shape = self.shape(margin)
+            shape = (*[sizes[h] for h in margin], self.channels)
             stop = start + math.prod(shape)
             found[margin] = sums[start:stop].reshape(shape)
             start = stop
@@ -495,13 +499,18 @@ class TreeLayout:
         weights: NDArray[Any],
     ) -> TreeRecords:
         """Return records as they are added up, from their codes, labels and weights."""
+        from privet.engines._loops import look_up
+
         most = max(self.sizes)
         narrow = np.uint8 if most <= 2**8 else np.uint16 if most <= 2**16 else np.uint32
         columns = []
         for h, (feature, number) in enumerate(zip(self.order, self.numbers, strict=True)):
             mine, local = codes[feature], (number - self.first[h]).astype(narrow)
-            as_it_is = mine.dtype == narrow and np.array_equal(local, np.arange(len(local)))
-            columns.append(mine if as_it_is else local.take(mine, mode="clip"))
+            if mine.dtype != narrow or not np.array_equal(local, np.arange(len(local))):
+                found = np.empty(len(mine), dtype=narrow)
+                look_up(mine, local, found)
+                mine = found
+            columns.append(mine)
         signed = weights.astype(np.int32)
         if self.labels == 2:
             signed *= np.where(labels == 1, np.int8(1), np.int8(-1))
@@ -536,28 +545,34 @@ class TreeRecords:
         """Add the margins of the records to a total, and return it."""
         from privet.engines import _tree_loops as loops
 
-        ends, sizes, channels = layout.cut(total, margins), layout.sizes, layout.channels
+        tables = {margin: table.reshape(-1) for margin, table in layout.cut(total, margins).items()}
+        shared = [(before, list(of)) for before, of in groupby(margins, lambda margin: margin[:-1])]
+        sizes, lasts = layout.sizes, {margin[-1] for margin in margins}
         wide = max(sizes) ** 2 > 2**32
         heads = np.empty(min(_CHUNK, len(self)), dtype=np.uint64 if wide else np.uint32)
         for start in range(0, len(self), _CHUNK):
             part = slice(start, start + _CHUNK)
             weights = self.weights[part]
-            head, known = heads[: len(weights)], None
-            lasts: dict[int, NDArray[Any]] = {}
-            for margin, table in ends.items():
-                *before, last = margin
-                if known != before:  # which margins that follow each other share
-                    known = before
-                    head[:] = 0 if not before else self.columns[before[0]][part]
-                    if len(before) == 2:
-                        loops.join(head, self.columns[before[1]][part], sizes[before[1]])
-                if last not in lasts:
-                    lasts[last] = self.columns[last][part]
-                    if self.labels is not None:
-                        lasts[last] = lasts[last] * np.uint32(channels) + self.labels[part]
-                flat = table.reshape(-1)
-                loops.add_weights(head, lasts[last], sizes[last] * channels, weights, flat)
+            head = heads[: len(weights)]
+            codes = {h: self._codes_and_channels(h, part, layout.channels) for h in lasts}
+            for before, of in shared:
+                head[:] = 0 if not before else self.columns[before[0]][part]
+                if len(before) == 2:
+                    loops.join(head, self.columns[before[1]][part], sizes[before[1]])
+                for one, other in zip_longest(of[::2], of[1::2]):
+                    two = []
+                    for margin in (one, other or one):
+                        h = margin[-1]
+                        two += [codes[h], sizes[h] * layout.channels, tables[margin]]
+                    if other is None:
+                        two[-1] = np.zeros_like(two[-1])
+                    loops.add_weights(head, *two, weights)
         return total
+
+    def _codes_and_channels(self, h: int, part: slice, channels: int) -> NDArray[Any]:
+        """Return numbers of the codes of a feature and the channels of some records."""
+        codes = self.columns[h][part]
+        return codes if self.labels is None else codes * np.uint32(channels) + self.labels[part]
 
 
 @dataclass(frozen=True, eq=False)

@@ -141,19 +141,13 @@ def _log_counts(d, total, priors, stop, looks, look_first, look_last, coarse, fi
 
 
 @_internal
-def _by_test(row, code_first, test_first, numeric, d):
-    """Turn sums by code into sums by test."""
-    for h in range(len(numeric)):
-        start, stop, t = code_first[h], code_first[h + 1], test_first[h]
-        for k in range(row.shape[1]):
-            if numeric[h]:
-                above = row[start, k] - row[start, k]
-                for c in range(stop - 1, start, -1):
-                    above += row[c, k]
-                    d[t + c - start - 1, k] = above
-            else:
-                for c in range(start, stop):
-                    d[t + c - start, k] = row[c, k]
+def _by_test(row, place_of, above_of, d):
+    """Turn sums by code into sums by test, the tests of a number from its last to its first."""
+    for k in range(row.shape[1]):
+        above = row[0, k] - row[0, k]
+        for t in range(len(place_of) - 1, -1, -1):
+            above = row[place_of[t], k] + (above & above_of[t])
+            d[t, k] = above
 
 
 @_compiled
@@ -245,7 +239,9 @@ def log_grandchildren(
     weights,
     rows,
     row_first,
-    triples,
+    sums,
+    where,
+    by_code,
     n_upper,
     pairs,
     singles,
@@ -253,6 +249,8 @@ def log_grandchildren(
     code_first,
     test_first,
     numeric,
+    place_of,
+    above_of,
     priors,
     stop,
     looks,
@@ -270,8 +268,7 @@ def log_grandchildren(
     orders, so pairs are visited once: d's feature is f or a later one. ``rows`` are sorted by the
     code of f; codes are added from the last to the first, so that ``hist`` always holds the
     records that pass the current test (numeric), or only those of one code (categorical).
-    ``triples``, if not empty, has the sums of each code of f, by places from f's own on, and takes
-    the place of the rows.
+    Where there are sums by triples (see :class:`Deeper`), they take the place of the rows.
     """
     n_tests, classes = singles.shape
     hist = np.zeros((code_first[n_upper], code_first[-1], classes), dtype=singles.dtype)
@@ -281,8 +278,8 @@ def log_grandchildren(
     z = np.zeros(4)
     size = code_first[f + 1] - code_first[f]
     for code in range(size - 1, -1, -1):
-        _add_code(f, code, places, channels, weights, rows, row_first, triples, n_upper,
-                  code_first, numeric, hist)  # fmt: skip
+        _add_code(f, code, places, channels, weights, rows, row_first, sums, where, by_code,
+                  n_upper, code_first, numeric, hist)  # fmt: skip
         c = test_first[f] + code - numeric[f]
         if numeric[f] and code == 0:
             break
@@ -297,7 +294,7 @@ def log_grandchildren(
                 d = test_first[g] + k - numeric[g]
                 if g == f and d < c:
                     continue
-                _by_test(running, code_first, test_first, numeric, regions[0])
+                _by_test(running, place_of, above_of, regions[0])
                 for t in range(n_tests):
                     for j in range(classes):
                         both = regions[0, t, j]
@@ -318,27 +315,60 @@ def log_grandchildren(
 
 @_internal
 def _add_code(
-    f, code, places, channels, weights, rows, row_first, triples, n_upper, code_first, numeric, hist
-):
+    f, code, places, channels, weights, rows, row_first, sums, where, by_code, n_upper, code_first,
+    numeric, hist
+):  # fmt: skip
     """Add the records of one code of f; of a category, they alone are kept."""
-    start = code_first[f]
-    for g in range(start, len(hist)):
-        line = hist[g].reshape(-1)
-        if not numeric[f]:
-            for h in range(len(line)):
-                line[h] = 0
-        if len(triples):
-            _add_line(triples[code, g - start].reshape(-1), line)
-    if not len(triples):
+    lines = hist.reshape((len(hist), -1))
+    if not numeric[f]:
+        _clear(lines, code_first[f])
+    if len(where):
+        _add_sums(f, code, sums, where, by_code, n_upper, code_first, hist.shape[2], lines)
+    else:
         mine = rows[row_first[code] : row_first[code + 1]]
         add_pairs(places, channels, weights, mine, f, n_upper, 0, hist)
 
 
+# Plain loops: whole arrays at once take many seconds to compile.
+
+
 @_internal
-def _add_line(line, total):
-    # Plain loops: whole arrays at once take many seconds to compile.
-    for h in range(len(line)):
-        total[h] += line[h]
+def _clear(lines, first):
+    for line in range(first, len(lines)):
+        for h in range(lines.shape[1]):
+            lines[line, h] = 0
+
+
+@_internal
+def _add_sums(f, code, sums, where, by_code, n_upper, code_first, classes, lines):
+    """Add the sums by triples of one code of f, as :meth:`Deeper.planes` has them, to ``hist``."""
+    mine = uint64(code_first[f] + code)
+    for h in range(lines.shape[1]):
+        lines[mine, h] += by_code[mine, h]
+    for g in range(f + 1, n_upper):
+        start, size = uint64(code_first[g]), uint64(code_first[g + 1] - code_first[g])
+        for k in range(size):
+            line = start + uint64(k)
+            for j in range(classes):
+                both = by_code[mine, line * uint64(classes) + uint64(j)]
+                lines[line, mine * uint64(classes) + uint64(j)] += both  # f comes last, too, ...
+                lines[line, line * uint64(classes) + uint64(j)] += both  # ... or g
+        for h in range(len(code_first) - 1):
+            if h in (f, g):
+                continue
+            many = uint64(code_first[h + 1] - code_first[h])
+            # The order of the three is f, g, h, or f, h, g, or h, f, g.
+            by_g, by_h = (many, uint64(1)) if h > g else (uint64(1), size)
+            first = uint64(where[g, h]) + uint64(code) * size * (many if h > f else uint64(1))
+            if h < f:
+                by_h *= uint64(code_first[f + 1] - code_first[f])
+            for k in range(size):
+                line, read = start + uint64(k), first + uint64(k) * by_g
+                into = uint64(code_first[h]) * uint64(classes)
+                for i in range(many):
+                    for j in range(classes):
+                        found = sums[(read + uint64(i) * by_h) * uint64(classes) + uint64(j)]
+                        lines[line, into + uint64(i) * uint64(classes) + uint64(j)] += found
 
 
 @_internal
@@ -361,18 +391,15 @@ def _grow(rise, fine, shift, k):
 
 @_internal
 def _add_code_signed(
-    f, code, places, weights, rows, row_first, triples, n_upper, code_first, numeric, hist
-):
+    f, code, places, weights, rows, row_first, sums, where, by_code, n_upper, code_first, numeric,
+    hist
+):  # fmt: skip
     """Do what ``_add_code`` does."""
-    start = code_first[f]
-    for g in range(start, len(hist)):
-        if not numeric[f]:
-            for h in range(hist.shape[1]):
-                hist[g, h] = 0
-        if len(triples):
-            for h in range(hist.shape[1]):
-                hist[g, h] += triples[code, g - start, h]
-    if not len(triples):
+    if not numeric[f]:
+        _clear(hist, code_first[f])
+    if len(where):
+        _add_sums(f, code, sums, where, by_code, n_upper, code_first, 1, hist)
+    else:
         for r in range(row_first[code], row_first[code + 1]):
             i = rows[r]
             for g in range(f, n_upper):
@@ -392,18 +419,12 @@ def _add_line_signed(hist, line, more, whole):
 
 
 @_internal
-def _by_test_signed(code_first, test_first, numeric, whole):
+def _by_test_signed(place_of, above_of, whole):
     """Turn sums by code, the first line of ``whole``, into sums by test, the second."""
-    for h in range(len(numeric)):
-        start, stop, t = code_first[h], code_first[h + 1], test_first[h]
-        if numeric[h]:
-            above = whole[0, start] - whole[0, start]
-            for c in range(stop - 1, start, -1):
-                above += whole[0, c]
-                whole[1, t + c - start - 1] = above
-        else:
-            for c in range(start, stop):
-                whole[1, t + c - start] = whole[0, c]
+    above = whole[0, 0] - whole[0, 0]
+    for t in range(len(place_of) - 1, -1, -1):
+        above = whole[0, uint64(place_of[uint64(t)])] + (above & above_of[uint64(t)])
+        whole[1, uint64(t)] = above
 
 
 @_vectorised
@@ -420,14 +441,40 @@ def _four_weights(priors, power, inverse, c, d, parts):
     parts[6, 0], parts[6, 1], parts[6, 2], parts[6, 3] = both, one, other, none
 
 
+@_internal
+def _four_lookups(prior, first, last, power, inverse, c, d, parts):
+    """Add a lookup of the categories from ``first`` to ``last`` to the weights of four regions.
+
+    The product of all cosh(unit x) is that of (1 + exp(2 unit x)) / 2, divided by the exponential
+    of unit times the sum of all x, the region's.
+    """
+    both, one, other, none = prior, prior, prior, prior
+    leaf_0, leaf_1, leaf_2, leaf_3 = parts[4, 0], parts[4, 1], parts[4, 2], parts[4, 3]
+    for k in range(first, last):
+        t = uint64(k)
+        up, down = parts[0, t], parts[1, t]
+        both *= 0.5 + 0.5 * (up * leaf_0)
+        one *= 0.5 + 0.5 * (power[c, t] * down * leaf_1)
+        other *= 0.5 + 0.5 * (power[d, t] * down * leaf_2)
+        none *= 0.5 + 0.5 * (parts[2, t] * inverse[d, t] * up * leaf_3)
+    parts[6, 0] += both * parts[5, 0]
+    parts[6, 1] += one * parts[5, 1]
+    parts[6, 2] += other * parts[5, 2]
+    parts[6, 3] += none * parts[5, 3]
+
+
 @_compiled
 def log_grandchildren_signed(
     f,
+    low,
+    high,
     places,
     weights,
     rows,
     row_first,
-    triples,
+    sums,
+    where,
+    by_code,
     n_upper,
     pairs,
     singles,
@@ -435,6 +482,8 @@ def log_grandchildren_signed(
     code_first,
     test_first,
     numeric,
+    place_of,
+    above_of,
     priors,
     stop,
     looks,
@@ -450,6 +499,8 @@ def log_grandchildren_signed(
     hist,
     whole,
     parts,
+    lines,
+    which,
     out,
 ):
     """Do what ``log_grandchildren`` does, with two classes; return how many pairs are left out.
@@ -462,14 +513,18 @@ def log_grandchildren_signed(
     to work on: what is seen of a code; sums by place, and by test; and doubles: x, 1/x, those of
     who fails both tests, and of every region the exponential of its total, its inverse and the
     weight.
+
+    Codes of f from ``high - 1`` down to ``low`` are visited. If ``lines`` has room, pairs that were
+    left out are not weighed: their sums by test of those who pass both are written there, and to
+    ``which`` the test d.
     """
     n_tests = len(singles)
     ends, left = stop, 0
     for t in range(n_tests):
         ends += 0.5 * priors[t]
-    for code in range(code_first[f + 1] - code_first[f] - 1, -1, -1):
-        _add_code_signed(f, code, places, weights, rows, row_first, triples, n_upper, code_first,
-                         numeric, hist)  # fmt: skip
+    for code in range(high - 1, low - 1, -1):
+        _add_code_signed(f, code, places, weights, rows, row_first, sums, where, by_code, n_upper,
+                         code_first, numeric, hist)  # fmt: skip
         c = test_first[f] + code - numeric[f]
         if numeric[f] and code == 0:
             break
@@ -485,16 +540,27 @@ def log_grandchildren_signed(
                 d = test_first[g] + k - numeric[g]
                 if g == f and d < c:
                     continue
+                if len(lines):
+                    if np.isnan(out[c, 1, d]):
+                        _by_test_signed(place_of, above_of, whole)
+                        for t in range(n_tests):
+                            lines[left, t] = whole[1, t]
+                        which[left] = d
+                        left += 1
+                    continue
                 small = fits[c] and fits[d]
                 if small:
-                    _by_test_signed(code_first, test_first, numeric, whole)
+                    _by_test_signed(place_of, above_of, whole)
                     inside = int64(pairs[c, d])
-                    largest = abs(inside)
+                    least, greatest = whole[1, 0], whole[1, 0]
                     for t in range(n_tests):
-                        gap = abs(2 * whole[1, t] - inside)
-                        if gap > largest:  # noqa: PLR1730
-                            largest = gap
-                    small = largest <= most
+                        least = whole[1, t] if whole[1, t] < least else least
+                        greatest = whole[1, t] if whole[1, t] > greatest else greatest
+                    small = (
+                        abs(inside) <= most
+                        and 2 * int64(greatest) - inside <= most
+                        and inside - 2 * int64(least) <= most
+                    )
                 if small:
                     for t in range(n_tests):
                         parts[0, t] = _grow(rise, rise_fine, shift, 2 * whole[1, t] - inside)
@@ -509,20 +575,9 @@ def log_grandchildren_signed(
                         leaf = _grow(rise, rise_fine, shift, int64(whole[2, r]))
                         parts[4, r], parts[5, r] = leaf, 1.0 / leaf
                         parts[6, r] += ends * 0.5 * (leaf + parts[5, r])
-                    # A lookup: the product of all cosh(unit x) is that of (1 + exp(2 unit x)) / 2,
-                    # divided by the exponential of unit times the sum of all x, the region's.
                     for j in range(len(looks)):
-                        v0, v1, v2, v3 = looks[j], looks[j], looks[j], looks[j]
-                        for t in range(look_first[j], look_last[j]):
-                            up, down = parts[0, t], parts[1, t]
-                            v0 *= 0.5 + 0.5 * (up * parts[4, 0])
-                            v1 *= 0.5 + 0.5 * (power[c, t] * down * parts[4, 1])
-                            v2 *= 0.5 + 0.5 * (power[d, t] * down * parts[4, 2])
-                            v3 *= 0.5 + 0.5 * (parts[2, t] * inverse[d, t] * up * parts[4, 3])
-                        parts[6, 0] += v0 * parts[5, 0]
-                        parts[6, 1] += v1 * parts[5, 1]
-                        parts[6, 2] += v2 * parts[5, 2]
-                        parts[6, 3] += v3 * parts[5, 3]
+                        _four_lookups(looks[j], look_first[j], look_last[j], power, inverse, c, d,
+                                      parts)  # fmt: skip
                     for r in range(4):
                         small &= parts[6, r] < np.inf
                 if small:
@@ -535,66 +590,3 @@ def log_grandchildren_signed(
                 else:
                     left += 1
     return left
-
-
-@_compiled
-def log_far_grandchildren_signed(
-    f,
-    places,
-    weights,
-    rows,
-    row_first,
-    triples,
-    n_upper,
-    pairs,
-    singles,
-    total,
-    code_first,
-    test_first,
-    numeric,
-    priors,
-    stop,
-    looks,
-    look_first,
-    look_last,
-    coarse,
-    fine,
-    unit,
-    hist,
-    whole,
-    look_logs,
-    z,
-    out,
-):
-    """Write what ``log_grandchildren_signed`` has left out, whatever the exponents.
-
-    Few fits need it, and it takes as long to compile.
-    """
-    n_tests = len(singles)
-    for code in range(code_first[f + 1] - code_first[f] - 1, -1, -1):
-        _add_code_signed(f, code, places, weights, rows, row_first, triples, n_upper, code_first,
-                         numeric, hist)  # fmt: skip
-        c = test_first[f] + code - numeric[f]
-        if numeric[f] and code == 0:
-            break
-        for g in range(f, n_upper):
-            last = code_first[g + 1] - code_first[g] - 1
-            for k in range(last, numeric[g] - 1, -1):
-                _add_line_signed(hist, code_first[g] + k, numeric[g] and k < last, whole)
-                d = test_first[g] + k - numeric[g]
-                if (g == f and d < c) or not np.isnan(out[c, 1, d]):
-                    continue
-                _by_test_signed(code_first, test_first, numeric, whole)
-                for t in range(n_tests):
-                    both = whole[1, t]
-                    whole[2, t] = pairs[c, t] - both
-                    whole[3, t] = pairs[d, t] - both
-                    whole[4, t] = singles[t] - pairs[c, t] - pairs[d, t] + both
-                inside = pairs[c, d]
-                whole[5, 0] = inside
-                whole[5, 1] = singles[c] - inside
-                whole[5, 2] = singles[d] - inside
-                whole[5, 3] = total - singles[c] - singles[d] + inside
-                log_regions_signed(whole[1:5], whole[5, :4], priors, stop, looks, look_first,
-                                   look_last, coarse, fine, unit, look_logs, z)  # fmt: skip
-                _write_pair(z, c, d, out)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from threading import Lock
 from typing import Any, Protocol
 
@@ -42,8 +42,9 @@ class Deeper(Protocol):
         """Return the sums by triples of an upper feature, or what they are made of.
 
         Either places, channels and weights of the records, their order by the feature's code, and
-        where each code begins in it; or empty arrays, and the sums: of each code of the feature, by
-        places of upper features from its own on, by places.
+        where each code begins in it; or empty arrays, and the sums: margins one after the other,
+        where in them those of the feature with two others begin, and those by pairs of places, the
+        channels of a pair in one line.
         """
 
     def pairs(self, h: int, side: NDArray[np.bool_], split: Split) -> NDArray[Any]:
@@ -96,6 +97,32 @@ class Region:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Margins one after the other.
+
+    Attributes
+    ----------
+    flat : array
+    begins : mapping of margins to int
+        Where each begins; without channels.
+    tables : mapping of margins to arrays
+        Each of them, and others that follow from them.
+    """
+
+    flat: NDArray[Any]
+    begins: dict[Margin, int]
+    tables: dict[Margin, NDArray[Any]]
+
+    @classmethod
+    def of(cls, flat: NDArray[Any], layout: TreeLayout, margins: Sequence[Margin]) -> Sums:
+        """Tell apart the margins of an array that has them one after the other."""
+        tables = layout.cut(flat, margins)
+        sizes = [table.size // layout.channels for table in tables.values()]
+        begins = [0, *accumulate(sizes)][:-1]
+        return cls(flat, dict(zip(margins, begins, strict=True)), tables)
+
+
 class Source(Protocol):
     """Where the sums of one cell's records come from."""
 
@@ -127,10 +154,12 @@ class GatheredRecords:
 
     def facts(self) -> tuple[list[NDArray[np.int64]], int]:
         """See :class:`Source`."""
-        counts = [
-            np.bincount(codes, minlength=size)
-            for codes, size in zip(self.codes, self.sizes, strict=True)
-        ]
+        first = np.concatenate([[0], np.cumsum(self.sizes)])
+        layout = TreeLayout(tuple(range(len(self.sizes))), 0, (), first, 2, wide=False)
+        ones = TreeRecords(list(self.codes), None, np.ones(len(self.weights), dtype=np.int32))
+        of = layout.margins(1)
+        found = layout.cut(ones.add(layout, of, np.zeros(layout.count(of), dtype=np.int32)), of)
+        counts = [table[:, 0].astype(np.int64) for table in found.values()]
         return counts, int(self.weights.sum(dtype=np.int64))
 
     def region(self, layout: TreeLayout, occupied: list[NDArray[np.intp]], depth: int) -> Region:
@@ -145,15 +174,15 @@ class GatheredRecords:
         return _region(layout, occupied, depth, known, _FewRecords(records, layout))
 
 
-def _added(
-    records: TreeRecords, layout: TreeLayout, of: Sequence[Margin]
-) -> dict[Margin, NDArray[Any]]:
+def _added(records: TreeRecords, layout: TreeLayout, of: Sequence[Margin]) -> Sums:
     """Return margins of records: of some the records are added up, others follow from these."""
     longer = _longer(layout, of, len(records))
-    known = _added_up(records, layout, [margin for margin in of if margin not in longer])
+    added = [margin for margin in of if margin not in longer]
+    known = Sums.of(_added_up(records, layout, added), layout, added)
     for margin, other in longer.items():
         (more,) = set(other).difference(margin)
-        known[margin] = known[other].sum(axis=other.index(more), dtype=layout.dtype)
+        found = known.tables[other].sum(axis=other.index(more), dtype=layout.dtype)
+        known.tables[margin] = found
     return known
 
 
@@ -173,19 +202,17 @@ def _longer(layout: TreeLayout, of: Sequence[Margin], records: int) -> dict[Marg
     return {margin: found[margin][1] for margin in asked}
 
 
-def _added_up(
-    records: TreeRecords, layout: TreeLayout, of: Sequence[Margin]
-) -> dict[Margin, NDArray[Any]]:
+def _added_up(records: TreeRecords, layout: TreeLayout, of: Sequence[Margin]) -> NDArray[Any]:
     """Add up margins of records, in threads that have some margins each."""
     total = np.zeros(layout.count(of), dtype=layout.dtype)
     if len(records) * len(of) < 2**20:
-        return layout.cut(records.add(layout, of, total), of)
+        return records.add(layout, of, total)
     cuts = np.linspace(0, len(of), 8 * workers() + 1).astype(int).tolist()
     parts = [of[start:stop] for start, stop in pairwise(cuts)]
     ends = np.cumsum([layout.count(part) for part in parts])[:-1]
     jobs = zip(parts, np.split(total, ends), strict=True)
     in_threads(lambda job: records.add(layout, *job), jobs, workers())
-    return layout.cut(total, of)
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,9 +240,10 @@ class RemoteSums:
         deeper = _ManySums(self, layout, _full_pairs(layout, known))
         return _region(layout, occupied, depth, known, deeper)
 
-    def sums(self, layout: TreeLayout, of: Sequence[Margin]) -> dict[Margin, NDArray[Any]]:
+    def sums(self, layout: TreeLayout, of: Sequence[Margin]) -> Sums:
         """Ask for margins."""
-        return self.engine.tree_sums(self.cells, self.cell, layout, of, self.scores, self.reach)
+        found = self.engine.tree_sums(self.cells, self.cell, layout, of, self.scores, self.reach)
+        return Sums.of(found, layout, of)
 
     def below(self, split: Split) -> RemoteSums:
         """Return the records that pass a test."""
@@ -255,7 +283,7 @@ def _region(
     layout: TreeLayout,
     occupied: list[NDArray[np.intp]],
     depth: int,
-    known: dict[Margin, NDArray[Any]],
+    known: Sums,
     deeper: Deeper | None = None,
 ) -> Region:
     """Return a region of which the margins for a draw are known, or what knows the deeper ones."""
@@ -269,12 +297,12 @@ def _region(
     return Region(layout, occupied, total, singles, pairs, deeper)
 
 
-def _singles(layout: TreeLayout, known: dict[Margin, NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate([known[h,] for h in range(len(layout.order))])
+def _singles(layout: TreeLayout, known: Sums) -> NDArray[Any]:
+    return np.concatenate([known.tables[h,] for h in range(len(layout.order))])
 
 
-def _full_pairs(layout: TreeLayout, known: dict[Margin, NDArray[Any]]) -> NDArray[Any]:
-    return _all_pairs(layout, _singles(layout, known), lambda g, h: known[g, h])
+def _full_pairs(layout: TreeLayout, known: Sums) -> NDArray[Any]:
+    return _all_pairs(layout, _singles(layout, known), lambda g, h: known.tables[g, h])
 
 
 def _all_pairs(
@@ -294,36 +322,20 @@ def _all_pairs(
     return pairs
 
 
-def _planes(
-    layout: TreeLayout,
-    f: int,
-    pairs: NDArray[Any],
-    known: dict[Margin, NDArray[Any]],
-) -> tuple[Any, ...]:
+def _planes(layout: TreeLayout, f: int, pairs: NDArray[Any], known: Sums) -> tuple[Any, ...]:
     """Return the sums by triples of an upper feature, as :meth:`Deeper.planes` says."""
-    first, upper = layout.first, layout.upper
-    mine = slice(int(first[f]), int(first[f + 1]))
-    size, start = mine.stop - mine.start, mine.start
-    shape = (size, int(first[upper]) - start, *pairs.shape[1:])
-    found = np.zeros(shape, dtype=pairs.dtype)
-    codes = np.arange(size)
-    found[codes, codes] = pairs[mine]  # f itself among the upper features, ...
-    for g in range(f + 1, upper):
-        seconds = np.arange(first[g], first[g + 1])
-        block = found[:, first[g] - start : first[g + 1] - start]
-        both = pairs[mine, first[g] : first[g + 1]]
-        block[codes, :, start + codes] = both  # ... as the last one, ...
-        block[:, seconds - first[g], seconds] = both  # ... or g twice
-        for h in range(len(layout.order)):
+    features = len(layout.order)
+    where = np.zeros((features, features), dtype=np.intp)
+    for g in range(f + 1, layout.upper):
+        for h in range(features):
             if h not in (f, g):
-                order = sorted((f, g, h))
-                axes = (*(order.index(feature) for feature in (f, g, h)), 3)
-                block[:, :, first[h] : first[h + 1]] = known[tuple(order)].transpose(axes)
+                where[g, h] = known.begins[tuple(sorted((f, g, h)))]
     nothing = np.zeros(0, dtype=np.intp)
     kind, labels = layout.numbers[0].dtype, np.uint8 if layout.labels < 2**8 else np.uint16
-    places = np.zeros((0, len(layout.order)), dtype=kind)
+    places = np.zeros((0, features), dtype=kind)
     none = np.zeros(0, dtype=np.int32)
-    return places, np.zeros(0, dtype=labels), none, nothing, nothing, found
+    lines = pairs.reshape(len(pairs), -1)
+    return places, np.zeros(0, dtype=labels), none, nothing, nothing, known.flat, where, lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,7 +344,7 @@ class _Triples:
 
     layout: TreeLayout
     pairs_of: NDArray[Any]
-    known: dict[Margin, NDArray[Any]]
+    known: Sums
 
     def planes(self, f: int) -> tuple[Any, ...]:
         """See :class:`Deeper`."""
@@ -352,7 +364,7 @@ class _Triples:
             if other == h:
                 return mine[:, first[one] : first[one + 1]].swapaxes(0, 1)
             margin = tuple(sorted((h, one, other)))
-            found = self.known[margin].compress(side, axis=margin.index(h))
+            found = self.known.tables[margin].compress(side, axis=margin.index(h))
             return np.asarray(found.sum(axis=margin.index(h), dtype=kind))
 
         return _all_pairs(self.layout, mine.sum(axis=0, dtype=kind), of)
@@ -381,8 +393,9 @@ class _FewRecords:
         order = np.argsort(codes, kind="stable")
         size = int(self.layout.first[f + 1] - self.layout.first[f])
         first = np.searchsorted(codes[order], np.arange(size + 1))
-        none = np.zeros((0, 0, 0, self.layout.channels), dtype=self.layout.dtype)
-        return self.places, labels, self.records.weights, order, first, none
+        sums, lines = (np.zeros((0,) * axes, dtype=self.layout.dtype) for axes in (1, 2))
+        where = np.zeros((0, 0), dtype=np.intp)
+        return self.places, labels, self.records.weights, order, first, sums, where, lines
 
     def pairs(self, h: int, side: NDArray[np.bool_], split: Split) -> NDArray[Any]:
         """See :class:`Deeper`."""
@@ -415,7 +428,7 @@ class _ManySums:
             if h not in (f, g)
         }
         with self.one_at_a_time:
-            known = self.source.sums(self.layout, sorted(of)) if of else {}
+            known = self.source.sums(self.layout, sorted(of))
         return _planes(self.layout, f, self.pairs_of, known)
 
     def pairs(self, h: int, side: NDArray[np.bool_], split: Split) -> NDArray[Any]:

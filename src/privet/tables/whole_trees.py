@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,7 @@ STOP = 0.5
 MOST_TESTS = 2**21
 _NEGLIGIBLE = 64.0  # exp(-64) of the largest term of a sum
 #: Exponents up to this are multiplied by threes, those beyond it are subtracted first.
-_FITTING = 230.0
+_FITTING = 345.0
 #: Products need two doubles for every upper test and test, and lookups of few categories.
 MOST_PRODUCTS, LONGEST_PRODUCT = 2**22, 2**9
 
@@ -197,6 +196,12 @@ class _Drawing:
         kept = np.array([len(found) for found in self.occupied])
         self.code_first = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
         self.test_first = np.concatenate([[0], np.cumsum(kept - self.numeric)]).astype(np.int64)
+        # Those who pass a test have its place, or of a number pass the next test, too.
+        lowest = self.code_first[:-1][self.numeric]
+        self.place_of = np.delete(np.arange(self.code_first[-1]), lowest)
+        self.continued = np.repeat(self.numeric, kept - self.numeric)
+        ends = self.test_first[1:] - 1
+        self.continued[ends[ends >= 0]] = False
         self._set_priors()
         narrow = np.uint16 if self.code_first[-1] < 2**16 else np.int32
         numbers = []
@@ -486,20 +491,57 @@ class _Sums:
         fits = powers[-1]
         *menu, _, _, _ = common  # without tables of exponentials
 
+        tests = len(self.singles)
+        no_lines = np.empty((0, tests), dtype=self.singles.dtype), np.empty(0, dtype=np.intp)
+
         def visit(f: int) -> None:
-            places, _, *records, triples = deeper.planes(f)
-            rows = (f, places, *records, triples[..., 0], drawing.n_upper)
-            near = rows, sums, menu, powers, self._space()
-            if not fits.any() or loops.log_grandchildren_signed(*chain(*near), out):
-                hist, whole, _ = self._space()
-                space = hist, whole, np.empty(len(drawing.looks)), np.empty(4)
-                loops.log_far_grandchildren_signed(*rows, *sums, *common, *space, out)
+            places, _, *planes = deeper.planes(f)
+            size = int(drawing.code_first[f + 1] - drawing.code_first[f])
+            given = (places, *planes, drawing.n_upper, *sums, *menu, *powers)
+            near = loops.log_grandchildren_signed
+            if fits.any() and not near(f, 0, size, *given, *self._space(), *no_lines, out):
+                return
+            space, upper = self._space(), len(drawing.above)
+            lines, which = np.empty((upper, tests), sums[0].dtype), np.empty(upper, dtype=np.intp)
+            for code in reversed(range(size)):
+                left = near(f, code, code + 1, *given, *space, lines, which, out)
+                c = int(drawing.test_first[f]) + code - int(drawing.numeric[f])
+                if left:
+                    self._far_grandchildren(c, which[:left], lines[:left], signed, common, out)
 
         return visit
 
+    def _far_grandchildren(
+        self,
+        c: int,
+        d: NDArray[np.intp],
+        both: NDArray[Any],
+        signed: tuple[Any, ...],
+        common: tuple[Any, ...],
+        out: NDArray[np.float64],
+    ) -> None:
+        """Weigh pairs of tests c and d whatever the exponents, from sums of who passes both."""
+        pairs, singles, total = signed
+        inside = pairs[c, d]
+        sums = np.stack([both, pairs[c] - both, pairs[d] - both])
+        sums = np.concatenate([sums, (singles - sums.sum(axis=0, dtype=sums.dtype))[None]])
+        totals = np.stack([inside, singles[c] - inside, singles[d] - inside])
+        totals = np.concatenate([totals, (total - totals.sum(axis=0, dtype=totals.dtype))[None]])
+        found = np.empty(totals.size)
+        space = np.empty(len(self.drawing.looks))
+        lines = sums.reshape(totals.size, -1)
+        self.loops.log_regions_signed(lines, totals.reshape(-1), *common, space, found)
+        z = found.reshape(totals.shape)
+        out[c, 1, d] = z[0] + z[1]
+        out[c, 0, d] = z[2] + z[3]
+        out[d, 1, c] = z[0] + z[2]
+        out[d, 0, c] = z[1] + z[3]
+
     def _layout(self) -> tuple[NDArray[Any], ...]:
         drawing = self.drawing
-        return drawing.code_first, drawing.test_first, drawing.numeric
+        above_of = -drawing.continued.astype(self.singles.dtype)
+        first = drawing.code_first, drawing.test_first
+        return *first, drawing.numeric, drawing.place_of, above_of
 
     def _space(self) -> tuple[NDArray[Any], ...]:
         """Return zeros for the loop over pairs of tests to work on."""
@@ -515,7 +557,8 @@ class _Sums:
         shift = min(max(math.floor(math.log2(8 / unit)), 0), 10)
         most = int(min(_FITTING / unit, 2 * drawing.mass))
         half = (3 * most >> shift) + 2
-        rise = np.exp(np.minimum(unit * 2**shift * np.arange(-half, half), 700.0))
+        with np.errstate(over="ignore"):  # pairs of tests that need it are left out
+            rise = np.exp(unit * 2**shift * np.arange(-half, half))
         fine = np.exp(unit * np.arange(2**shift))
         fits = np.zeros(len(pairs), dtype=np.bool_)
         longest = max([0, *(drawing.look_last - drawing.look_first).tolist()])
