@@ -11,6 +11,7 @@ import platform
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from types import MappingProxyType
@@ -76,7 +77,7 @@ class Record:
         """Write down a fit that ends now."""
         kept = {name: _plain(value) for name, value in settings.items() if name not in _LEFT_OUT}
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
-        return cls(today, _versions(), estimator, kept, path, draw)
+        return cls(today, dict(_versions()), estimator, kept, path, draw)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, for files."""
@@ -119,7 +120,9 @@ class Record:
         return cls(date, plain["versions"], estimator, plain["settings"], tuple(path), draw)
 
 
+@lru_cache(maxsize=1)
 def _versions() -> dict[str, str]:
+    """Return what runs here; looking for it takes milliseconds."""
     found = {"privet": __version__, "python": platform.python_version()}
     for name in _PACKAGES:
         try:

@@ -85,10 +85,10 @@ def sum_at_codes(codes, start, features, first, values, found):
 @_compiled
 def add_at_codes(codes, start, weights, features, first, values):
     """Add the weight of each record to what every feature has for its code."""
-    for i in range(len(weights)):
-        weight, row = weights[i], uint64(start) + uint64(i)
-        for j in range(len(features)):
-            values[uint64(first[j]) + uint64(codes[uint64(features[j]), row])] += weight
+    for j in range(len(features)):
+        mine, base = codes[features[j]], uint64(first[j])
+        for i in range(len(weights)):
+            values[base + uint64(mine[uint64(start) + uint64(i)])] += weights[i]
 
 
 @_compiled

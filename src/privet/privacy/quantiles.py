@@ -8,8 +8,11 @@ Two ways to find them: one after the other (:class:`Quantiles`) and all at once
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +30,8 @@ from privet.privacy.noise import Noise, SecureNoise
 _MOST_PARTS = 2**16
 #: Scores are exact, and rounding is bounded, for fewer records than this.
 _MOST_VALUES = 2**31
+#: Stretches that are weighed at once.
+_TOGETHER = 2**15
 
 
 @dataclass(frozen=True)
@@ -94,47 +99,51 @@ class Quantiles:
             alike: there are fewer where the grid has no room for more.
         """
         below = np.concatenate([[0], np.cumsum(counts)])
-        occupied = np.flatnonzero(counts)
-        cuts: dict[tuple[int, int], GridExponential] = {}  # few, and slow to make
+        marks = np.concatenate([[0], np.flatnonzero(counts) + 1, [len(counts)]])
         found: list[int] = []
         intervals = [(0, len(counts), self.parts)]
         while intervals:
             rest = []
-            for start, stop, share in intervals:
-                if stop - start < 2 or share < 2:
-                    continue
+            for share, some in groupby(intervals, key=itemgetter(2)):
                 left, right = share // 2, share - share // 2
-                if (left, right) not in cuts:
-                    common = math.gcd(left, right)
-                    cuts[left, right] = self.cut(left // common, right // common)
-                ends, scores = _stretches(below, occupied, start, stop, left, right)
-                place = start + 1
-                place += cuts[left, right].choose(scores, ends[1:] - ends[:-1], noise)
-                found.append(place)
-                rest += [(start, place, left), (place, stop, right)]
+                ends = [(start, stop) for start, stop, _ in some if stop - start >= 2]
+                if not left or not ends:
+                    continue
+                places = self._places(below, marks, np.array(ends), (left, right), noise)
+                for (start, stop), place in zip(ends, places, strict=True):
+                    found.append(place)
+                    rest += [(start, place, left), (place, stop, right)]
             intervals = rest
         return sorted(found)
 
+    def _places(
+        self,
+        below: NDArray[np.int64],
+        marks: NDArray[np.intp],
+        ends: NDArray[np.intp],
+        shares: tuple[int, int],
+        noise: Noise,
+    ) -> Iterator[int]:
+        """Yield a cut for each of some intervals, with ``shares`` parts on its left and right.
 
-def _stretches(
-    below: NDArray[np.int64],
-    occupied: NDArray[np.intp],
-    start: int,
-    stop: int,
-    left: int,
-    right: int,
-) -> tuple[NDArray[np.intp], Exact]:
-    """Return where stretches of cuts within an interval begin, its end, and their scores.
-
-    A cut leaves ``left`` parts of the records below it and ``right`` above, more or less; those
-    between which no record lies have the same score.
-    """
-    first, last = np.searchsorted(occupied, (start + 1, stop - 1))
-    ends = np.concatenate([[start + 1], occupied[first:last] + 1, [stop]])
-    under = below[ends[:-1]] - below[start]
-    above = below[stop] - below[start] - under
-    common = math.gcd(left, right)
-    return ends, Exact(-np.abs(right // common * under - left // common * above))
+        All at once, as far as they fit into little memory: many intervals have few records.
+        """
+        common = math.gcd(*shares)
+        left, right = (share // common for share in shares)
+        mechanism = self.cut(left, right)
+        first, last = np.searchsorted(marks, ends.T + np.array([[2], [0]]))
+        step = max(1, _TOGETHER // int((last - first).max() + 1))
+        for k in range(0, len(ends), step):
+            start, stop = ends[k : k + step].T[:, :, None]
+            mine, width = first[k : k + step, None] - 1, (last - first)[k : k + step].max() + 1
+            # Cuts between which no record lies have the same score: where such stretches begin.
+            begins = np.clip(marks.take(mine + np.arange(width), mode="clip"), start + 1, stop)
+            under = below[begins] - below[start]
+            above = below[stop] - below[start] - under
+            scores = Exact(-np.abs(right * under - left * above))
+            lengths = np.diff(begins, axis=1, append=stop)
+            points = mechanism.choose_each(scores, lengths, noise)
+            yield from (start[:, 0] + 1 + points).tolist()
 
 
 @dataclass(frozen=True)

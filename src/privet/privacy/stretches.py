@@ -45,9 +45,11 @@ def draw_stretches(
     almost always; the rest is decided by decimal arithmetic, whose ``exp`` is correctly rounded.
     """
     lengths = np.asarray(lengths, dtype=np.int64)
-    if lengths.min(initial=0) < 0 or not (lengths > 0).any(axis=1).all():
-        raise ValueError("lengths must be non-negative, with at least one positive")
-    levels = np.where(lengths > 0, np.asarray(scores, dtype=np.int64), np.iinfo(np.int64).min)
+    levels, live = np.asarray(scores, dtype=np.int64), lengths > 0
+    if not (live.size and live.all()):
+        if lengths.min(initial=0) < 0 or not live.any(axis=1).all():
+            raise ValueError("lengths must be non-negative, with at least one positive")
+        levels = np.where(live, levels, np.iinfo(np.int64).min)
     gaps = (levels.max(axis=1)[:, None] - levels).view(np.uint64)  # modulo 2^64, hence right
     sums, errors = _double_bounds(gaps, lengths, rate)
     for row, (cumulative, error) in enumerate(zip(sums, errors.tolist(), strict=True)):

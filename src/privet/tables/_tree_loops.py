@@ -441,7 +441,7 @@ def _four_weights(priors, power, inverse, c, d, parts):
     parts[6, 0], parts[6, 1], parts[6, 2], parts[6, 3] = both, one, other, none
 
 
-@_internal
+@_vectorised
 def _four_lookups(prior, first, last, power, inverse, c, d, parts):
     """Add a lookup of the categories from ``first`` to ``last`` to the weights of four regions.
 
