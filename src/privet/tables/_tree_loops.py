@@ -346,29 +346,19 @@ def _add_sums(f, code, sums, where, by_code, n_upper, code_first, classes, lines
     for h in range(lines.shape[1]):
         lines[mine, h] += by_code[mine, h]
     for g in range(f + 1, n_upper):
-        start, size = uint64(code_first[g]), uint64(code_first[g + 1] - code_first[g])
-        for k in range(size):
-            line = start + uint64(k)
+        start = code_first[g]
+        for line in range(uint64(start), uint64(code_first[g + 1])):
             for j in range(classes):
                 both = by_code[mine, line * uint64(classes) + uint64(j)]
                 lines[line, mine * uint64(classes) + uint64(j)] += both  # f comes last, too, ...
                 lines[line, line * uint64(classes) + uint64(j)] += both  # ... or g
-        for h in range(len(code_first) - 1):
-            if h in (f, g):
-                continue
-            many = uint64(code_first[h + 1] - code_first[h])
-            # The order of the three is f, g, h, or f, h, g, or h, f, g.
-            by_g, by_h = (many, uint64(1)) if h > g else (uint64(1), size)
-            first = uint64(where[g, h]) + uint64(code) * size * (many if h > f else uint64(1))
-            if h < f:
-                by_h *= uint64(code_first[f + 1] - code_first[f])
-            for k in range(size):
-                line, read = start + uint64(k), first + uint64(k) * by_g
-                into = uint64(code_first[h]) * uint64(classes)
-                for i in range(many):
+            for h in range(len(code_first) - 1):
+                read = where[g, h, 0] + code * where[g, h, 1] + (line - start) * where[g, h, 2]
+                into = code_first[h] * classes
+                for i in range(where[g, h, 4]):
                     for j in range(classes):
-                        found = sums[(read + uint64(i) * by_h) * uint64(classes) + uint64(j)]
-                        lines[line, into + uint64(i) * uint64(classes) + uint64(j)] += found
+                        found = sums[uint64(read + i * where[g, h, 3] + j)]
+                        lines[line, uint64(into + i * classes + j)] += found
 
 
 @_internal

@@ -154,12 +154,10 @@ class GatheredRecords:
 
     def facts(self) -> tuple[list[NDArray[np.int64]], int]:
         """See :class:`Source`."""
-        first = np.concatenate([[0], np.cumsum(self.sizes)])
-        layout = TreeLayout(tuple(range(len(self.sizes))), 0, (), first, 2, wide=False)
-        ones = TreeRecords(list(self.codes), None, np.ones(len(self.weights), dtype=np.int32))
-        of = layout.margins(1)
-        found = layout.cut(ones.add(layout, of, np.zeros(layout.count(of), dtype=np.int32)), of)
-        counts = [table[:, 0].astype(np.int64) for table in found.values()]
+        counts = [
+            np.bincount(codes, minlength=size)
+            for codes, size in zip(self.codes, self.sizes, strict=True)
+        ]
         return counts, int(self.weights.sum(dtype=np.int64))
 
     def region(self, layout: TreeLayout, occupied: list[NDArray[np.intp]], depth: int) -> Region:
@@ -324,12 +322,17 @@ def _all_pairs(
 
 def _planes(layout: TreeLayout, f: int, pairs: NDArray[Any], known: Sums) -> tuple[Any, ...]:
     """Return the sums by triples of an upper feature, as :meth:`Deeper.planes` says."""
-    features = len(layout.order)
-    where = np.zeros((features, features), dtype=np.intp)
+    features, channels, sizes = len(layout.order), layout.channels, layout.sizes
+    where = np.zeros((features, features, 5), dtype=np.int64)
     for g in range(f + 1, layout.upper):
         for h in range(features):
             if h not in (f, g):
-                where[g, h] = known.begins[tuple(sorted((f, g, h)))]
+                *margin, last = sorted((f, g, h))
+                first, second = margin
+                steps = {last: channels, second: channels * sizes[last]}
+                steps[first] = steps[second] * sizes[second]
+                begin = channels * known.begins[first, second, last]
+                where[g, h] = begin, steps[f], steps[g], steps[h], sizes[h]
     nothing = np.zeros(0, dtype=np.intp)
     kind, labels = layout.numbers[0].dtype, np.uint8 if layout.labels < 2**8 else np.uint16
     places = np.zeros((0, features), dtype=kind)
@@ -394,7 +397,7 @@ class _FewRecords:
         size = int(self.layout.first[f + 1] - self.layout.first[f])
         first = np.searchsorted(codes[order], np.arange(size + 1))
         sums, lines = (np.zeros((0,) * axes, dtype=self.layout.dtype) for axes in (1, 2))
-        where = np.zeros((0, 0), dtype=np.intp)
+        where = np.zeros((0, 0, 0), dtype=np.int64)
         return self.places, labels, self.records.weights, order, first, sums, where, lines
 
     def pairs(self, h: int, side: NDArray[np.bool_], split: Split) -> NDArray[Any]:
