@@ -244,6 +244,7 @@ class TestMutants:
         """A journal from a backup is not noticed, and noise is drawn again."""
         house = place()
         monkeypatch.setattr(StudyReservation, "count", lambda *_: None)
+        monkeypatch.setattr(StudyReservation, "close", lambda _: None)
         monkeypatch.setattr(site_module, "agree", lambda *_: object.__new__(StudyReservation))
         site = house.open()
         replies = [site.reply(STUDY, message) for message in MESSAGES[:2]]

@@ -124,3 +124,35 @@ def test_a_zcdp_ledger_pays_for_a_study(tmp_path):
     store = LedgerStore.create(tmp_path / "z.ledger", Budget(8, delta=1e-6), columns=COLUMNS)
     reserve(store).count(1, HALF)
     assert store.study("study").spent == Fraction(1, 8)
+
+
+def test_counting_leaves_an_emptied_journal_until_it_ends(store):
+    """It says nothing: a copy of the ledger without it is as good, and others may draw."""
+    reservation = reserve(store)
+    journal = store.path.with_name(store.path.name + "-journal")
+    reservation.count(1, HALF)
+    assert journal.read_bytes()[:28] == bytes(28)
+    copy = LedgerStore(store.path.with_name("copy.ledger"))
+    copy.path.write_bytes(store.path.read_bytes())
+    assert copy.study("study") == store.study("study")
+    reservation.close()
+    assert not journal.exists()
+    reservation.count(2, HALF)  # it may go on, as a new process would
+    store.reserve(Budget(Fraction(1, 2)), "fit", columns=COLUMNS)
+    assert not journal.exists()
+    assert store.study("study").answers == 2
+
+
+def test_a_journal_that_is_needed_is_not_tidied_away(store):
+    reservation = reserve(store)
+    reservation.count(1, HALF)
+    journal = store.path.with_name(store.path.name + "-journal")
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("PRAGMA cache_size = 1")
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("UPDATE studies SET answers = 7")
+    reservation.close()
+    assert journal.exists()
+    other.execute("ROLLBACK")
+    other.close()
+    assert store.study("study").answers == 1

@@ -563,6 +563,8 @@ class _Served:
         )
 
     def close(self) -> None:
+        if self.reservation is not None:
+            self.reservation.close()
         if self.journal is not None:
             self.journal.close()
         if self.party is not None:

@@ -235,6 +235,10 @@ class StudyReservation(Reservation):
         """
         self.store._count(self, answers, spent)
 
+    def close(self) -> None:
+        """Count no more in this process. What was reserved stays the study's."""
+        self.store._tidy()
+
 
 @dataclass(frozen=True)
 class LedgerStore:
@@ -580,7 +584,8 @@ class LedgerStore:
 
     def _count(self, reservation: StudyReservation, answers: int, spent: Cost) -> None:
         # Undone by a power cut, the count is one behind the journal, which is made good.
-        with self._writing(synchronous="FULL") as (connection, opening):
+        # Its journal stays, emptied: to make and delete one takes longer than all the rest.
+        with self._writing(synchronous="FULL", journal="PERSIST") as (connection, opening):
             amount = opening.budget.amount(spent)
             row = connection.execute(
                 "SELECT reserved FROM draws WHERE id = ? AND spent IS NULL", (reservation.id,)
@@ -604,6 +609,12 @@ class LedgerStore:
                     f"{quoted(reservation.name)} than its journal: another process goes on with "
                     "it, or one of the two was restored from a backup. Nothing is answered"
                 )
+
+    def _tidy(self) -> None:
+        """Delete the journal that counting has left, if no process is in the middle of a draw."""
+        with suppress(LedgerFileError), self._turn(), self._connection() as connection:
+            connection.execute("PRAGMA journal_mode = PERSIST")
+            connection.execute("PRAGMA journal_mode = DELETE")  # the change is what deletes it
 
     def _settle(self, draw: int, spent: Cost, entries: Sequence[Entry]) -> None:
         with self._writing() as (connection, opening):
@@ -673,15 +684,15 @@ class LedgerStore:
 
     @contextmanager
     def _writing(
-        self, *, synchronous: str = "EXTRA"
+        self, *, synchronous: str = "EXTRA", journal: str = "DELETE"
     ) -> Iterator[tuple[sqlite3.Connection, _Opening]]:
         """Open an existing ledger file for one transaction, at the current version.
 
         Whatever is raised, nothing is changed. An older file is brought to this version by the same
         transaction that first writes something.
         """
-        with self._turn(), self._connection() as connection:
-            connection.execute(f"PRAGMA synchronous = {synchronous}")
+        with self._turn(), self._connection(synchronous) as connection:
+            connection.execute(f"PRAGMA journal_mode = {journal}")
             connection.execute("BEGIN IMMEDIATE")
             opening = self._check_opening(connection)
             try:
@@ -804,7 +815,7 @@ class LedgerStore:
         return _opening(connection, version)
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def _connection(self, synchronous: str = "EXTRA") -> Iterator[sqlite3.Connection]:
         connection = None
         try:
             # By URI, since `mode=rw` never makes a file and ":memory:" is a file like any other.
@@ -819,7 +830,7 @@ class LedgerStore:
             connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
-            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute(f"PRAGMA synchronous = {synchronous}")
             yield connection
         except _DamageError as error:
             raise LedgerFileError(
