@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -181,7 +181,8 @@ def parts_of(rows: int, count: int) -> list[slice]:
 def in_threads(work: Callable[[Any], Any], items: Iterable[Any], threads: int) -> list[Any]:
     """Run jobs in threads, of which the one that calls is the first.
 
-    Worth it for compiled loops only: numpy would not release the lock.
+    Worth it for compiled loops only: numpy would not release the lock. Others help if they are
+    free, and are waited for if they began; nothing depends on whether they do.
     """
     items = list(items)
     if threads < 2 or len(items) < 2:
@@ -196,9 +197,22 @@ def in_threads(work: Callable[[Any], Any], items: Iterable[Any], threads: int) -
                 return
             found[place] = work(item)
 
-    with ThreadPoolExecutor(min(threads, len(items)) - 1) as pool:
-        helpers = [pool.submit(take) for _ in range(min(threads, len(items)) - 1)]
+    helpers = [_helpers().submit(take) for _ in range(min(threads, len(items)) - 1)]
+    try:
         take()
-        for helper in helpers:
-            helper.result()
+    finally:
+        begun = [helper for helper in helpers if not helper.cancel()]
+        wait(begun)
+    for helper in begun:
+        helper.result()
     return found
+
+
+@lru_cache(maxsize=1)
+def _helpers() -> ThreadPoolExecutor:
+    """Return threads that stay: to start one takes as long as many a job."""
+    return ThreadPoolExecutor(max(workers() - 1, 1), thread_name_prefix="privet")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)  # threads are not forked
