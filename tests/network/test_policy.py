@@ -65,6 +65,7 @@ def test_a_policy_says_what_is_allowed(house):
     [
         ('name = "north"', 'nmae = "north"', "'nmae' is not known; did you mean 'name'"),
         ('name = "north"', "", "'name' is missing"),
+        ('name = "north"', "name = 5", "party.toml: name must be text"),
         ('name = "north"', 'name = "../north"', "name must be a name"),
         ('coordinator = "localhost:7443"', 'coordinator = "localhost"', "host:port"),
         ("epsilon = 1.0", "epsilno = 1.0", r"'epsilno' in \[studies.readmission\] is not known"),
@@ -76,6 +77,7 @@ def test_a_policy_says_what_is_allowed(house):
         ("[limits]", "[limits]\ncells = 0", "cells must be a whole number"),
         ("[limits]", "[limits]\nseconds = 1e9", "seconds must be"),
         ("epsilon = 1.0", 'epsilon = 1.0\nquestions = ["rows"]', "questions must be a list of"),
+        ("epsilon = 1.0", 'epsilon = 1.0\nquestions = [["share_counts"]]', "must be a list of"),
         ("epsilon = 1.0", "epsilon = 1.0\ntrusted = 0", "trusted must be a whole number"),
         ("peers]", 'peers]\nsouth = "12"', "64 hexadecimal digits"),
         ("peers]", 'peers]\nnorth = "12"', "itself: list the others"),
@@ -106,6 +108,14 @@ def test_every_command_refuses_a_slip(house, party):
         assert error.startswith("Error:")
         assert error.count("\n") <= 2
     assert house.store.spent == 0
+
+
+@pytest.mark.parametrize("command", ["approve", "withdraw"])
+def test_a_state_directory_that_is_none(command, house, party):
+    (house.folder / "state").write_text("")
+    code, _, error = party(command, STUDY)
+    assert code == 2
+    assert "nothing can be written in the state directory" in " ".join(error.split())
 
 
 def test_no_policy_file(party, house):

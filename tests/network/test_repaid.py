@@ -4,6 +4,7 @@ docs/proofs/journal.md, "What is never on the disk". Real processes do the same 
 """
 
 import time
+from contextlib import closing
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +18,7 @@ from privet.federation.mpc import Deal
 from privet.federation.wire import Request, decode_as
 from privet.network.links import NetworkLink
 from privet.network.runs import Run
+from privet.network.site import approve, withdraw
 from privet.privacy.coins import drawing_from
 from privet.tables import Split
 
@@ -56,6 +58,16 @@ class Line:
 
     def done(self, number):
         pass
+
+
+class Withdrawn(Line):
+    """A line to a site whose owner withdraws the approval before one of its questions."""
+
+    def ask(self, number, message):
+        if decode_as(Request, message).name == self.at and self.times > 0:
+            withdraw(self.house.policy, STUDY)
+            self.times = 0
+        self.replies.append(self.site.reply(STUDY, message))
 
 
 def ask(lines, directory, *, stop=None):
@@ -128,6 +140,30 @@ def test_what_was_under_way_is_paid_again(at, when, north, south, coordinator, t
     assert any("paid again" in note for note in table.notes) == bool(coordinator)
 
 
+@pytest.mark.parametrize(("portion", "south"), [("training", 4), ("test", 2)])
+def test_what_a_portion_lost_is_paid_again(portion, south, tmp_path):
+    """A test score, or what it is of, survives the end of a process as anything else does."""
+    some = houses(tmp_path, NAMES, epsilon=1.25)
+    lines = [Line(each) for each in some]
+    run = Run.create(
+        tmp_path / "run",
+        {"parties": dict.fromkeys(NAMES, ""), "first": dict.fromkeys(NAMES, 1), "dealer": {}},
+    )
+    with closing(run), drawing_from(run.draw):
+        links = [NetworkLink(line, 1, run, 10.0) for line in lines]
+        table = FederatedTable(links, protocol="secure-sum").session(Budget(1.0))
+        half = Fraction(1, 2)
+        parts = table.portions({"training": half, "test": half}, key=7)
+        for _ in range(2):
+            parts["training"].root().choose_labels(LABEL)
+        lines[0].at, lines[0].times = "share_class_counts", 1
+        parts[portion].root().noisy_class_counts(LABEL)
+        total, left = table.ledger.total.epsilon, parts[portion].ledger.left
+    # A record of the test portion has paid less than one of the other, even if it pays twice.
+    assert spent(some) == [(3 if portion == "training" else 2) * LABEL, south * LABEL]
+    assert (total, left) == (south * LABEL, LABEL if portion == "training" else 3 * LABEL)
+
+
 def test_without_a_reserve_the_run_stops_before_anybody_pays_again(tmp_path):
     some = houses(tmp_path, NAMES, epsilon=1.0)
     lines = [Line(some[0], "step"), Line(some[1])]
@@ -142,6 +178,20 @@ def test_a_party_that_ends_again_and_again_stops_the_run(tmp_path, monkeypatch):
     with pytest.raises(Refused, match="connect the parties anew"):
         ask([Line(some[0], "share_labels", times=10), Line(some[1])], tmp_path / "run")
     assert spent(some) == [COUNT, COUNT + 4 * LABEL]
+
+
+@pytest.mark.parametrize("at", ["share_class_counts", "share_labels", "step"])
+def test_a_run_goes_on_after_its_owner_has_changed_his_mind_twice(at, tmp_path):
+    some = houses(tmp_path, NAMES, epsilon=1.0)
+    lines = [Withdrawn(some[0], at), Line(some[1])]
+    with pytest.raises(Refused, match="withdrawn"):
+        ask(lines, tmp_path / "run")
+    with pytest.raises(Refused, match="withdrawn"):
+        ask(lines, tmp_path / "run")
+    approve(some[0].policy, STUDY)
+    table = ask(lines, tmp_path / "run")
+    assert spent(some) == [2 * COUNT + LABEL] * 2
+    assert table.ledger.total.epsilon == 2 * COUNT + LABEL
 
 
 def test_a_refusal_of_the_owner_is_no_loss_of_keys(tmp_path):

@@ -141,7 +141,11 @@ def test_the_commands(folder, monkeypatch, capsys):
 
     town = Town(folder / "town")
     key = ("--key", "mine.key")
-    assert privet("sign", "--make-key", *key)[0] == 0
+    code, made, _ = privet("sign", "--make-key", *key)
+    assert code == 0
+    code, _, error = privet("sign", "--make-key", *key, "--force")
+    assert code == 2
+    assert "keys are not replaced" in error
     code, out, _ = privet(
         "sign", "model.json", *key, "--study", town.folder / "study.toml", "--out", "s.sig"
     )
@@ -152,6 +156,8 @@ def test_the_commands(folder, monkeypatch, capsys):
     code, out, _ = privet(*checked)
     assert code == 0
     assert "Verdict: the signature holds" in out
+    (fingerprint,) = [line.split(": ")[1] for line in made.split("\n") if "Fingerprint" in line]
+    assert f"Signer: {fingerprint}" in out
     (folder / "model.json").write_text((folder / "model.json").read_text() + "\n")
     code, _, error = privet(*checked)
     assert code == 7

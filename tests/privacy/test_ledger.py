@@ -560,6 +560,30 @@ def test_what_is_paid_again_comes_besides_the_budget():
             books.pay_besides(Fraction(1, 2))
 
 
+def test_what_a_portion_pays_again_comes_besides_the_budget_of_all():
+    """Records of one portion pay again; no more is left for those of the others."""
+    ledger, half = Ledger(Budget(1.0)), DiscreteLaplace(1, Fraction(1, 2))
+    training, test = ledger.portions(2)
+    for _ in range(2):
+        training.charge(training.root, half, WHAT, HERE)
+    training.pay_besides(Fraction(1, 2))
+    assert (training.left, test.left) == (Fraction(1, 2), 1)
+    training.charge(training.root, half, WHAT, HERE)
+    assert ledger.total.epsilon == Fraction(3, 2)
+    # What the test portion may spend yet costs nothing more: a record has paid one and a half.
+    assert (test.rise(Fraction(1)), test.rise(Fraction(7, 4))) == (0, Fraction(1, 4))
+    test.pay_besides(Fraction(1, 4))
+    test.charge(test.root, DiscreteLaplace(1, Fraction(5, 4)), WHAT, HERE)
+    for books in (training, test):
+        assert books.left == 0
+        with pytest.raises(BudgetExceeded):
+            books.charge(books.root, DiscreteLaplace(1, Fraction(1, 8)), WHAT, HERE)
+    assert ledger.total.epsilon == Fraction(3, 2)
+    assert ledger.left == 0  # as much besides as the dearest portion
+    with pytest.raises(BudgetError, match="pay for a loss"):
+        Ledger(Budget(1.0)).subledger(Budget(0.5)).portions(2)[0].pay_besides(Fraction(1, 2))
+
+
 def test_a_count_with_noise_beyond_all_numbers_is_not_remembered():
     ledger = Ledger(Budget(1.0))
     ledger.keep_count(ledger.root, np.array([7]), [1e300])

@@ -78,6 +78,7 @@ def verify(
     """Check that a model file is the one that was signed, and say which study it came from."""
     from privet.cli._terminal import say
     from privet.network import signatures
+    from privet.network.keys import show_fingerprint
 
     place = model.with_name(f"{model.name}.sig") if signature is None else signature
     try:
@@ -87,4 +88,5 @@ def verify(
         raise typer.Exit(DOES_NOT_HOLD) from None
     for line in signatures.statement_words(statement):
         say(line)
+    say(f"Signer: {show_fingerprint(signatures.fingerprint_of(key))}")
     say("Verdict: the signature holds for this file", style="green")

@@ -279,6 +279,8 @@ class Connections:
         self.lost: list[str] = []
         #: Why, in words of the links.
         self._whys: list[str] = []
+        #: Who refused the last question.
+        self.refusing: list[Link] = []
         #: How many times all parties were asked.
         self.rounds = 0
         self.closed = False
@@ -319,6 +321,7 @@ class Connections:
         self._check_open()
         before = self._before()
         self.rounds += 1
+        self.refusing = []
         asked, lost = [], []
         for link in self.links:
             place = _of(target, link.name)
@@ -344,6 +347,7 @@ class Connections:
                 continue
             except FederationError as error:
                 refused = refused or error
+                self.refusing.append(link)
                 continue
             if check is None or passes(check, answer):
                 found.append((link.name, answer))

@@ -167,7 +167,7 @@ class FederatedTable(Table):
         return (
             rests_on,
             f"{len(self._paid_again)} of the questions were paid again, for epsilon {besides:.6g} "
-            f"in all, which is part of the total: the process of {who} had ended, and with it the "
+            f"in all, which the total covers: the process of {who} had ended, and with it the "
             "keys under which they were asked",
         )
 

@@ -324,8 +324,9 @@ class _Reader:
         return value
 
     def name(self, value: Any, key: str) -> str:
+        text = self.text(value, key)
         try:
-            return check_name(self.text(value, key), key)
+            return check_name(text, key)
         except PolicyError as error:
             self.fail(str(error))
 
@@ -423,7 +424,9 @@ class _Reader:
         if isinstance(until, datetime) or not isinstance(until, date):
             self.fail(f"{where}.until must be a day, such as 2027-01-31, without quotes")
         questions = found.get("questions", sorted(CHARGED))
-        if not isinstance(questions, list) or not all(each in CHARGED for each in questions):
+        if not isinstance(questions, list) or not all(
+            isinstance(each, str) and each in CHARGED for each in questions
+        ):
             self.fail(f"{where}.questions must be a list of: {', '.join(sorted(CHARGED))}")
         peers = self.fingerprints(found.get("peers", {}), f"{where}.peers", party)
         dealer = self.fingerprints(found.get("dealer", {}), f"{where}.dealer", party)

@@ -49,6 +49,9 @@ def make_signing_key(key: str | Path, public: str | Path) -> str:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    for path in map(Path, (key, public)):
+        if path.exists():
+            raise SignatureError(f"there is {path} already, and keys are not replaced")
     made = Ed25519PrivateKey.generate()
     private = made.private_bytes(
         serialization.Encoding.PEM,
@@ -255,6 +258,12 @@ def _fingerprint(key: Any) -> str:
 
     der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return hashlib.sha256(der).hexdigest()
+
+
+def fingerprint_of(public: str | Path) -> str:
+    """Return the fingerprint of a public key, which its signer reads out."""
+    check_cryptography()
+    return _fingerprint(_public_key(Path(public)))
 
 
 def statement_words(statement: Mapping[str, Any]) -> list[str]:

@@ -890,18 +890,38 @@ def _withdrawn_path(policy: Policy, study: str) -> Path:
 def approve(policy: Policy, study: str) -> None:
     """Approve a study as its policy is now."""
     digest = policy.study(study).digest
-    policy.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_state(policy)
     with OutputFile(approval_path(policy, study)) as output:
         output.write(json.dumps({"policy": digest, "by": _user(), "time": time.time()}))
-    _withdrawn_path(policy, study).unlink(missing_ok=True)
+    try:
+        _withdrawn_path(policy, study).unlink(missing_ok=True)
+    except OSError as error:
+        raise _no_state(policy, error) from None
 
 
 def withdraw(policy: Policy, study: str) -> None:
     """Take an approval back: from the next question on nothing is answered."""
     policy.study(study)
-    policy.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _withdrawn_path(policy, study).touch(mode=0o600)
-    approval_path(policy, study).unlink(missing_ok=True)
+    _make_state(policy)
+    try:
+        _withdrawn_path(policy, study).touch(mode=0o600)
+        approval_path(policy, study).unlink(missing_ok=True)
+    except OSError as error:
+        raise _no_state(policy, error) from None
+
+
+def _make_state(policy: Policy) -> None:
+    try:
+        policy.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _no_state(policy, error) from None
+
+
+def _no_state(policy: Policy, error: OSError) -> PolicyError:
+    return PolicyError(
+        f"{policy.path}: nothing can be written in the state directory {policy.state}: "
+        f"{error.strerror}"
+    )
 
 
 def approval_of(policy: Policy, study: str) -> Approval | None:

@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import ROUND_DOWN, Context
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -142,8 +143,12 @@ class Ledger:
         self.budget = budget
         self._entries: list[Entry] = []
         self._delta: Amount = _ZERO
-        #: What may be spent besides the budget, in its accountant's amounts.
+        #: What may be spent besides the budget, in its accountant's amounts: by questions of its
+        #: own, and by those of the portion for which it is the most.
         self._besides: Amount = _ZERO
+        self._besides_below: Amount = _ZERO
+        #: Whether these are books for a portion, with the whole budget of those above.
+        self._is_portion = False
         self._counts: dict[int, NoisyCount] = {}
         self._lock = threading.Lock()
         self._closed = self._recalling = False
@@ -210,7 +215,10 @@ class Ledger:
         The caller promises that no record is in two of them.
         """
         parts = _Group(self._root, [0] * count, of_ledger=False)
-        return [self._below(self.budget, parts, number) for number in range(count)]
+        found = [self._below(self.budget, parts, number) for number in range(count)]
+        for books in found:
+            books._is_portion = True
+        return found
 
     def _below(self, budget: Budget, group: _Group, cell: int) -> Ledger:
         """Return books of a budget for one cell of a group."""
@@ -332,25 +340,43 @@ class Ledger:
     @property
     def left(self) -> Amount:
         """What is left of the budget, in its accountant's amounts."""
-        limit = self.budget.limit + self._besides
+        limit = self.budget.limit + self._all_besides
         return limit if limit == math.inf else max(_ZERO, limit - self.budget.amount(self.total))
+
+    @property
+    def _all_besides(self) -> Amount:
+        return self._besides + self._besides_below
+
+    def rise(self, amount: Amount) -> Amount:
+        """Return by how much a pure amount, spent here, would raise the dearest record's epsilon.
+
+        For the books of a portion, by less than that if a record of another one has paid more.
+        """
+        if amount == math.inf:
+            return amount
+        totals, _ = self._totals(self._root, [0], [Cost(amount, _ZERO)], _ZERO)
+        return totals[-1].epsilon - self._chain[-1].total.epsilon
 
     def pay_besides(self, amount: Amount) -> None:
         """Let an amount be spent besides a pure budget, for a question that is paid again.
 
-        For the books of a coordinator, who asks parties within books of their own: when a party's
-        process ends in the middle of a secret question, all are asked, and charged, again.
+        For the books of a coordinator, who asks parties within books of their own, and for those
+        of a portion in them: when a party's process ends in the middle of a secret question, all
+        are asked, and charged, again.
         """
-        if self.budget.accountant != "pure" or len(self._chain) > 1 or not amount >= 0:
+        own = all(books._is_portion for books in self._chain[:-1])
+        if self.budget.accountant != "pure" or not own or not amount >= 0:
             raise BudgetError("only books of their own, and in epsilon, can pay for a loss")
         if self.budget.limit != math.inf:
             with self._lock:
                 self._besides += amount
+                for below, above in pairwise(self._chain):
+                    above._besides_below = max(above._besides_below, below._all_besides)
 
     def _covers(self, total: Cost) -> bool:
         """Tell whether a total is within the budget, and what may be spent besides."""
-        if self._besides:
-            total = Cost(total.epsilon - self._besides, total.rho, total.delta)
+        if self._all_besides:
+            total = Cost(total.epsilon - self._all_besides, total.rho, total.delta)
         return self.budget.covers(total)
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -36,7 +37,7 @@ from privet.federation.mpc import (
     openings,
     winners,
 )
-from privet.federation.party import Refused, check_honest
+from privet.federation.party import Lost, Refused, check_honest
 from privet.federation.protocols.base import AggregationProtocol, SplitChoice
 from privet.federation.wire import MOST_BYTES
 from privet.privacy import (
@@ -171,6 +172,11 @@ class SecureSums(AggregationProtocol):
         with a process (docs/proofs/journal.md).
         """
         try:
+            # If they refuse this, too, the others are not asked: a run that goes on when an owner
+            # has changed his mind asks the same questions but this one.
+            for link in connections.refusing:
+                with suppress(Lost):  # which is noticed when all are asked
+                    link.receive(link.send(0, "left"))
             answers = connections.ask_all("left", check=is_left)
             gone = [name for name, (_, key, _) in answers if key is None]
             if self._apart and self._dealer_key:
@@ -189,7 +195,7 @@ class SecureSums(AggregationProtocol):
         A process has ended, and with it the keys: what the others sent cannot be read.
         """
         found, gone = self._left(table._connections, refused)
-        needed = table.ledger.left + amount
+        needed = table.ledger.rise(table.ledger.left + amount)
         for name, left in found.items():
             if left < needed:
                 raise FederationError(
