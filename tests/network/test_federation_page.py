@@ -115,7 +115,8 @@ def test_the_page_can_be_followed(tmp_path):
             each.communicate(timeout=600)
     # 5. The signed model, and the books
     run(study, "sign", "--make-key", "--key", "signing.key")
-    run(study, "sign", "model.json", "--key", "signing.key", "--study", "study.toml")
+    (kept,) = (study / "runs").iterdir()
+    run(study, "sign", "model.json", "--key", "signing.key", "--run", kept)
     said = run(study, "verify", "model.json", "--key", "signing.pub")
     assert all(name in said for name in HOSPITALS), said
     for name in HOSPITALS:

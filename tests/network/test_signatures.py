@@ -1,12 +1,14 @@
 """Detached signatures of models."""
 
 import json
+from contextlib import closing
 
 import numpy as np
 import pytest
 
 from privet import TopDownClassifier
 from privet.cli import main
+from privet.network.runs import Run
 from privet.network.signatures import (
     BadSignatureError,
     SignatureError,
@@ -152,6 +154,7 @@ def test_the_commands(folder, monkeypatch, capsys):
     assert code == 0
     assert f"Study: '{STUDY}'" in out
     assert "'north'" in out
+    assert privet("sign", "model.json", *key, "--run", "nowhere")[0] == 2
     checked = ("verify", "model.json", "--key", "mine.pub", "--signature", "s.sig")
     code, out, _ = privet(*checked)
     assert code == 0
@@ -166,3 +169,32 @@ def test_the_commands(folder, monkeypatch, capsys):
     assert privet("sign", "nothing.json", *key)[0] == 2
     assert privet("sign", *key)[0] == 2
     assert not (folder / "nothing.json.sig").exists()
+
+
+def test_a_run_says_who_stayed(folder, monkeypatch, capsys):
+    prints = {name: 32 * mark for name, mark in [("north", "ab"), ("south", "cd"), ("west", "ef")]}
+    plan = {"study": STUDY, "learner": "TopDownClassifier", "parties": prints}
+    with closing(Run.create(folder / "run", plan)) as run:
+        run.keep("north", 1, b"question", b"answer", sync=True)
+        run.lose("south", 1, b"question")
+        run.went_on()
+        run.lose("west", 2, b"the last one")  # nothing is asked after it: it took part
+    monkeypatch.chdir(folder)
+
+    def privet(*arguments):
+        command = ("sign", "model.json", "--key", "signing.key", "--out", "s.sig", "--force")
+        monkeypatch.setattr("sys.argv", ["privet", *command, *map(str, arguments)])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        return caught.value.code or 0, capsys.readouterr().err
+
+    assert privet("--run", "run") == (0, "")
+    statement = verify(folder / "model.json", folder / "s.sig", folder / "signing.pub")
+    assert statement["study"] == STUDY
+    assert statement["parties"] == {"north": prints["north"], "west": prints["west"]}
+    assert privet("--run", "run", "--study", "study.toml")[0] == 2
+    plan["learner"] = "PrivaTreeClassifier"
+    Run.create(folder / "other", plan).close()
+    code, error = privet("--run", "other")
+    assert code == 2
+    assert "name the run that made the model" in error

@@ -26,6 +26,13 @@ def sign(
         Path | None,
         typer.Option(help="The study file: its name, its parties and their fingerprints."),
     ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of a study file, the directory of the run that made the model: parties "
+            "that were lost on the way are left out."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="The signature file to write. [default: the model's name and .sig]"),
@@ -50,6 +57,10 @@ def sign(
     if model is None:
         raise signatures.SignatureError("name the model file to sign, or --make-key")
     name, parties = "", {}
+    if run is not None:
+        if study is not None:
+            raise signatures.SignatureError("--run names the study already: leave out --study")
+        name, parties = _of_run(run, model)
     if study is not None:
         from privet.network.study import Study
 
@@ -63,6 +74,22 @@ def sign(
     say(f"Wrote {place}.")
     for line in signatures.statement_words(statement):
         say(line)
+
+
+def _of_run(run: Path, model: Path) -> tuple[str, dict[str, str]]:
+    """Return the study and the parties of the run that made a model."""
+    from privet.model import load
+    from privet.network.runs import Taken
+    from privet.network.signatures import SignatureError
+    from privet.visible import quoted
+
+    found = Taken.from_run(run)
+    if model.is_file() and (learner := load(model).learner) != found.learner:
+        raise SignatureError(
+            f"the run in {run} learnt by {quoted(found.learner)}, and {model} is by "
+            f"{quoted(learner)}: name the run that made the model"
+        )
+    return found.study, found.parties
 
 
 def verify(

@@ -23,7 +23,8 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
@@ -258,6 +259,34 @@ class Run:
             with suppress(FederationError):
                 self._sync()
             self._file.close()
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a run says of the model that came of it.
+
+    Attributes
+    ----------
+    study, learner : str
+    parties : dict of str to str
+        Without whom the run did not go on: names, and the fingerprints of their keys.
+    """
+
+    study: str
+    learner: str
+    parties: dict[str, str]
+
+    @classmethod
+    def from_run(cls, directory: Path) -> Taken:
+        """Read the directory of a run that has ended."""
+        try:
+            plan = json.loads((directory / "run.json").read_bytes())
+            study, learner, parties = plan["study"], plan["learner"], dict(plan["parties"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise FederationError(f"there is no run in {directory}") from None
+        with closing(Run(directory, plan)) as run:
+            stayed = {name: each for name, each in parties.items() if name not in run.lost}
+        return cls(study, learner, stayed)
 
 
 def _digest(message: bytes) -> bytes:
