@@ -84,10 +84,11 @@ def _of_run(run: Path, model: Path) -> tuple[str, dict[str, str]]:
     from privet.visible import quoted
 
     found = Taken.from_run(run)
-    if model.is_file() and (learner := load(model).learner) != found.learner:
+    record = load(model).record if model.is_file() else None
+    if record is not None and record.estimator != found.learner:
         raise SignatureError(
             f"the run in {run} learnt by {quoted(found.learner)}, and {model} is by "
-            f"{quoted(learner)}: name the run that made the model"
+            f"{quoted(record.estimator)}: name the run that made the model"
         )
     return found.study, found.parties
 

@@ -505,7 +505,8 @@ class TreeLayout:
         narrow = np.uint8 if most <= 2**8 else np.uint16 if most <= 2**16 else np.uint32
         columns = []
         for h, (feature, number) in enumerate(zip(self.order, self.numbers, strict=True)):
-            mine, local = codes[feature], (number - self.first[h]).astype(narrow)
+            mine = np.ascontiguousarray(codes[feature])  # one type, one loop to compile
+            local = (number - self.first[h]).astype(narrow)
             if mine.dtype != narrow or not np.array_equal(local, np.arange(len(local))):
                 found = np.empty(len(mine), dtype=narrow)
                 look_up(mine, local, found)
