@@ -56,7 +56,7 @@ def sign(
         return
     if model is None:
         raise signatures.SignatureError("name the model file to sign, or --make-key")
-    name, parties = "", {}
+    name, parties = "", dict[str, str]()
     if run is not None:
         if study is not None:
             raise signatures.SignatureError("--run names the study already: leave out --study")
