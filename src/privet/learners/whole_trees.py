@@ -268,8 +268,11 @@ def block_depths(
 
 
 def shallow_depths(mass: float, max_depth: int | None, classes: int) -> tuple[int, ...]:
-    """Return the depths where no block of depth 3 is affordable: more blocks of four leaves."""
-    second = 600 if classes > 2 else 2_000
+    """Return the depths where no block of depth 3 is affordable: more blocks of four leaves.
+
+    More classes need a second block sooner, and very many leave too few records to each for it.
+    """
+    second = max(600, 50 * classes) if classes > 2 else 2_000
     number = 1 + (mass >= second) + (mass >= 5_000) + (mass >= 50_000)
     return _limited((2,) * number, max_depth)
 
