@@ -28,6 +28,7 @@ from privet.learners.whole_trees import (
     block_depths,
     block_shares,
     make_plan,
+    shallow_depths,
 )
 from privet.privacy import SeededNoise
 from privet.tables import Leaf, View
@@ -295,8 +296,8 @@ class TestRules:
         ("rows", "max_depth", "blocks"),
         [
             (59, None, [(2, None)]),
-            (599, None, [(2, None)]),
-            (600, None, [(2, None), (2, None)]),
+            (1_299, None, [(2, None)]),
+            (1_300, None, [(2, None), (2, None)]),
             (1_999, None, [(2, None), (2, None)]),
             (2_000, None, [(3, 4), (3, 4)]),
             (10_000, None, [(3, 4), (3, 4)]),
@@ -315,6 +316,11 @@ class TestRules:
         if depths in ((2, 2), (3, 3)):
             first, second = plan.blocks
             assert first.amount / second.amount == Fraction(35, 65)
+
+    @pytest.mark.parametrize(("classes", "second"), [(3, 600), (12, 600), (13, 650), (26, 1_300)])
+    def test_the_second_block_needs_records_for_every_class(self, classes, second):
+        assert shallow_depths(second - 1, None, classes) == (2,)
+        assert shallow_depths(second, None, classes) == (2, 2)
 
     def test_an_affordable_block_of_depth_three_stays(self):
         schema = Schema(
