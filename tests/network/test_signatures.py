@@ -193,6 +193,10 @@ def test_a_run_says_who_stayed(folder, monkeypatch, capsys):
     assert statement["study"] == STUDY
     assert statement["parties"] == {"north": prints["north"], "west": prints["west"]}
     assert privet("--run", "run", "--study", "study.toml")[0] == 2
+    (folder / "run" / "seed").unlink()
+    code, error = privet("--run", "run")
+    assert code == 2
+    assert "there is no run in run" in error
     plan["learner"] = "PrivaTreeClassifier"
     Run.create(folder / "other", plan).close()
     code, error = privet("--run", "other")

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from privet.privacy import (
     Quantiles,
     SeededNoise,
     private_quantiles,
+    quantiles,
 )
 
 
@@ -153,3 +155,15 @@ class TestColumn:
         given = {"values": [1.0], "low": 0, "high": 10, "parts": 4, "epsilon": 1.0} | change
         with pytest.raises(error, match=reason):
             private_quantiles(**given)
+
+
+@pytest.mark.parametrize("parts", [8, 11])
+def test_how_many_intervals_are_weighed_together_changes_nothing(parts, monkeypatch):
+    """The same cuts by the same noise: full cells, empty ones, and one that has nearly all."""
+    counts = np.random.default_rng(3).poisson(0.5, 400) + 2_000 * (np.arange(400) == 350)
+    found = []
+    for together in (2**15, 60, 1):
+        monkeypatch.setattr(quantiles, "_TOGETHER", together)
+        found.append(Quantiles(parts, Fraction(1)).choose(counts, SeededNoise(9)))
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) == len(set(found[0])) == parts - 1

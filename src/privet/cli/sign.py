@@ -79,11 +79,11 @@ def sign(
 def _of_run(run: Path, model: Path) -> tuple[str, dict[str, str]]:
     """Return the study and the parties of the run that made a model."""
     from privet.model import load
-    from privet.network.runs import Taken
+    from privet.network.runs import Origin
     from privet.network.signatures import SignatureError
     from privet.visible import quoted
 
-    found = Taken.from_run(run)
+    found = Origin.from_run(run)
     record = load(model).record if model.is_file() else None
     if record is not None and record.estimator != found.learner:
         raise SignatureError(

@@ -262,14 +262,14 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What a run says of the model that came of it.
+class Origin:
+    """Where a model comes from, as its run says.
 
     Attributes
     ----------
     study, learner : str
     parties : dict of str to str
-        Without whom the run did not go on: names, and the fingerprints of their keys.
+        Those with whom the run ended: names, and the fingerprints of their keys.
     """
 
     study: str
@@ -277,14 +277,15 @@ class Taken:
     parties: dict[str, str]
 
     @classmethod
-    def from_run(cls, directory: Path) -> Taken:
+    def from_run(cls, directory: Path) -> Origin:
         """Read the directory of a run that has ended."""
         try:
             plan = json.loads((directory / "run.json").read_bytes())
             study, learner, parties = plan["study"], plan["learner"], dict(plan["parties"])
+            read = Run(directory, plan)
         except (OSError, ValueError, KeyError, TypeError):
             raise FederationError(f"there is no run in {directory}") from None
-        with closing(Run(directory, plan)) as run:
+        with closing(read) as run:
             stayed = {name: each for name, each in parties.items() if name not in run.lost}
         return cls(study, learner, stayed)
 

@@ -236,7 +236,7 @@ class StudyReservation(Reservation):
         self.store._count(self, answers, spent)
 
     def close(self) -> None:
-        """Count no more in this process. What was reserved stays the study's."""
+        """Delete what counting has left beside the file. What was reserved stays the study's."""
         self.store._tidy()
 
 
