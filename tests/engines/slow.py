@@ -289,8 +289,8 @@ class SlowEngine:
                 [_values(part, place) for part, place in zip(basis.parts, places, strict=True)]
             )
             residuals = self.loss.residuals(targets[i : i + 1], scores[i : i + 1])
-            squares = np.array([(values**2).sum()])
-            (weights,) = bounded_weights(residuals, squares, largest, longest)
+            lengths = np.sqrt([max((values**2).sum(), 1)])
+            (weights,) = bounded_weights(residuals, lengths, largest, longest)
             sums += self.weights[i] * np.outer(values, weights)
         return sums
 

@@ -331,7 +331,10 @@ class Walk:
             for engine, cells, scores in zip(self.engines, pair, self.weighted(), strict=True)
         )
         assert len(one) == len(other) == stop - start
-        for (codes, labels, weights), expected in zip(one, other, strict=True):
+        sizes = pair[1].view.sizes
+        for (codes, labels, weights, counts), expected in zip(one, other, strict=True):
+            of_each = [np.bincount(mine, minlength=n) for mine, n in zip(codes, sizes, strict=True)]
+            assert counts.tolist() == np.concatenate(of_each).tolist()
             rows = zip(codes.T.tolist(), labels.tolist(), weights.tolist(), strict=True)
             found = sorted((tuple(code), label, weight) for code, label, weight in rows)
             assert found == expected

@@ -513,7 +513,9 @@ class TestManyCategories:
             categories = np.arange(rows) % self.CATEGORIES
             codes = np.array([categories, np.zeros(rows, dtype=int)]).astype(np.uint16)
             labels = (categories % self.CLASSES).astype(np.uint8)
-            source = GatheredRecords(codes, labels, np.ones(rows, dtype=np.int64), menu.sizes)
+            counts = np.concatenate([np.bincount(categories, minlength=self.CATEGORIES), [rows, 0]])
+            ones = np.ones(rows, dtype=np.int64)
+            source = GatheredRecords(codes, labels, ones, counts, menu.sizes)
             drawing = _Drawing(source, menu, self.CLASSES, 2, 1.0, False, SeededNoise(0), 1)
             seen = []
             # Record the log weights of the choice, and take the leaf: the last candidate here.

@@ -7,13 +7,20 @@ import itertools
 import math
 
 from privet.audit import exact
+from privet.engines import _kernels
 from privet.tables.splits import Branch, Leaf, Split
+from privet.tables.tree_sums import GatheredRecords
 from privet.tables.whole_trees import STOP
 
 
 def law_of(sampler):
     """Return the probabilities of what a sampler draws."""
     return {drawn: math.exp(log) for drawn, log in exact.law_of(sampler).items()}
+
+
+def gathered(codes, labels, weights, sizes):
+    """Return records as an engine brings them together."""
+    return GatheredRecords(codes, labels, weights, _kernels.code_counts(codes, sizes), sizes)
 
 
 def offered(menu, feature):

@@ -65,6 +65,10 @@ def ask(table, kind, question, amount, cells=None):
 # A record's integers -----------------------------------------------------------------------------
 
 
+def lengths_of(squares):
+    return np.sqrt(np.maximum([squares], 1).astype(np.float64))
+
+
 @given(
     residuals=st.lists(st.floats(-1, 1), min_size=1, max_size=6),
     squares=st.one_of(st.integers(0, 2**62), st.integers(1, 2**26).map(lambda x: x * x)),
@@ -74,7 +78,7 @@ def ask(table, kind, question, amount, cells=None):
 @settings(max_examples=300)
 def test_no_record_adds_more_than_the_bound(residuals, squares, largest, longest):
     (weights,) = bases.bounded_weights(
-        np.array([residuals]), np.array([squares]), largest, longest
+        np.array([residuals]), lengths_of(squares), largest, longest
     ).tolist()
     assert sum(weight**2 for weight in weights) * squares <= (largest * longest) ** 2
     assert sum(weight**2 for weight in weights) <= largest**2
@@ -88,11 +92,11 @@ def test_records_at_the_bound_are_hardly_shortened():
         length = math.isqrt(squares)
         for residual in (0.5, -0.25):
             (weight,) = bases.bounded_weights(
-                np.array([[residual]]), np.array([squares]), UNIT // 2, 2 * length
+                np.array([[residual]]), lengths_of(squares), UNIT // 2, 2 * length
             )[0]
             assert abs(abs(residual) * UNIT - abs(int(weight))) <= 1
             (weight,) = bases.bounded_weights(
-                np.array([[residual]]), np.array([4 * squares]), UNIT // 2, length
+                np.array([[residual]]), lengths_of(4 * squares), UNIT // 2, length
             )[0]
             assert abs(abs(residual) * UNIT * length / math.sqrt(4 * squares) - abs(weight)) <= 2
 
@@ -178,14 +182,14 @@ def test_no_neighbour_changes_the_sums_by_more_than_was_paid_for(question, kind)
 def mutant(name):
     real, moments = bases.bounded_weights, bases.calibration_moments
 
-    def weights(residuals, squares, largest, longest):
+    def weights(residuals, lengths, largest, longest):
         if name == "functions twice as long":
-            return real(residuals, squares, largest, 2 * longest)
+            return real(residuals, lengths, largest, 2 * longest)
         if name == "residuals of one":
-            return real(residuals, squares, UNIT, longest)
+            return real(residuals, lengths, UNIT, longest)
         if name == "lengths forgotten":
-            return real(residuals, np.zeros_like(squares), largest, longest)
-        return real(residuals, squares, largest, longest)
+            return real(residuals, np.ones_like(lengths), largest, longest)
+        return real(residuals, lengths, largest, longest)
 
     def calibrated(*given):
         return moments(*given) * (2 if name == "moments doubled" else 1)

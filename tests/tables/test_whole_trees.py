@@ -19,7 +19,6 @@ from privet.engines import widths
 from privet.errors import SchemaError
 from privet.privacy import SecureNoise, SeededNoise, WholeTree
 from privet.tables import whole_trees
-from privet.tables.tree_sums import GatheredRecords
 from privet.tables.whole_trees import (
     STOP,
     Menu,
@@ -30,7 +29,7 @@ from privet.tables.whole_trees import (
 )
 
 from ..repeated import some_of  # noqa: TID252
-from .enumeration import enumerated, law_of, offered
+from .enumeration import enumerated, gathered, law_of, offered
 
 
 def make_table(seed, rows, sizes, classes, *, weighted=False):
@@ -71,7 +70,7 @@ def test_every_tree_has_exactly_its_probability(case, weighted, merge):
     rate = 0.7
     drawn = law_of(
         lambda noise: draw_tree(
-            GatheredRecords(codes, labels, weights, sizes),
+            gathered(codes, labels, weights, sizes),
             menu,
             noise,
             classes=classes,
@@ -150,7 +149,7 @@ def test_the_root_of_a_tree_of_depth_three_has_exactly_its_law(
 
     with pytest.raises(FirstChoice):
         draw_tree(
-            GatheredRecords(*tables, sizes),
+            gathered(*tables, sizes),
             menu,
             Watcher(),
             classes=classes,
@@ -197,7 +196,7 @@ def test_drawn_trees_follow_the_law_and_a_wrong_rate_is_seen(source):
     rate = 0.4
     draws = [
         draw_tree(
-            GatheredRecords(codes, labels, weights, menu.sizes),
+            gathered(codes, labels, weights, menu.sizes),
             menu,
             source,
             classes=2,
@@ -240,7 +239,7 @@ def test_no_neighbour_is_told_apart_by_more_than_epsilon(classes, depth, most):
     def law(records):
         codes = np.array([r[:-1] for r in records], dtype=np.uint8).reshape(-1, len(menu.sizes)).T
         labels = np.array([r[-1] for r in records], dtype=np.uint8)
-        source = GatheredRecords(codes, labels, np.ones(len(records), dtype=np.int64), menu.sizes)
+        source = gathered(codes, labels, np.ones(len(records), dtype=np.int64), menu.sizes)
         return law_of(
             lambda noise: draw_tree(
                 source,
@@ -290,7 +289,7 @@ def test_the_logarithm_of_a_long_lookup_is_within_its_bound(classes, categories,
     labels = np.tile(np.arange(classes), categories)
     codes = np.repeat(np.arange(categories), classes).astype(np.uint16)[None]
     drawing = _Drawing(
-        GatheredRecords(codes, labels, counts.ravel(), (categories,)),
+        gathered(codes, labels, counts.ravel(), (categories,)),
         Menu((False,), (categories,), (0,)),
         classes,
         1,
@@ -337,7 +336,7 @@ def test_products_of_exponentials_weigh_as_differences_do(largest, merge, monkey
         monkeypatch.setattr(whole_trees, "MOST_PRODUCTS", most)
         rate = 2 * largest / farthest(codes, labels, weights, numeric, sizes, upper)
         drawing = _Drawing(
-            GatheredRecords(codes, labels, weights, sizes),
+            gathered(codes, labels, weights, sizes),
             Menu(numeric, sizes, upper),
             2,
             3,
@@ -384,7 +383,7 @@ def test_sums_have_64_bits_where_32_may_not_be_enough(rows, classes, monkeypatch
     sums = []
     for limit, wide in ((4 * mass + 1, False), (4 * mass, True)):
         monkeypatch.setattr(widths, "WIDE_FROM", limit)
-        source = GatheredRecords(*tables, menu.sizes)
+        source = gathered(*tables, menu.sizes)
         drawing = _Drawing(source, menu, classes, 3, 0.05, True, SeededNoise(3), 2)
         whole = drawing.whole
         sums.append([whole.total, whole.singles, whole.pairs, whole.deeper.planes(0)[-3]])

@@ -13,11 +13,11 @@ from privet.engines.bases import (
 )
 from privet.engines.encoding import in_threads, workers
 from privet.engines.engine import BlockEngine
-from privet.engines.interface import Engine, Records
+from privet.engines.interface import Engine
 from privet.engines.lineage import PLACES, CellsHandle, ScoresHandle
 from privet.engines.losses import HEAVIEST, loss_of
 from privet.engines.memory import memory_engine
-from privet.engines.questions import Margin, Sparse, TreeLayout, TreeRecords
+from privet.engines.questions import Margin, Records, Sparse, TreeLayout, TreeRecords
 from privet.engines.raw import RawCounts
 from privet.engines.splits import Split
 from privet.engines.stored import encode_stream, holds_blocks, keep_blocks, open_blocks

@@ -160,6 +160,12 @@ class CodeTables:
             add_by_number(codes[feature, rows], weights, self.values[start:stop])
 
 
+def code_counts(codes: NDArray[Any], sizes: Sequence[int]) -> NDArray[np.int64]:
+    """Return how many records have each code, feature after feature."""
+    mine = zip(codes, sizes, strict=True)
+    return np.concatenate([np.bincount(column, minlength=size) for column, size in mine])
+
+
 def add_by_number(
     numbers: NDArray[Any], weights: NDArray[np.int64], totals: NDArray[np.int64]
 ) -> None:

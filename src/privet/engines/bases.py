@@ -158,15 +158,15 @@ Curves = tuple[tuple[int, NDArray[np.float64]], ...]
 
 
 def bounded_weights(
-    residuals: NDArray[np.float64], squares: NDArray[np.int64], largest: int, longest: int
+    residuals: NDArray[np.float64], lengths: NDArray[np.float64], largest: int, longest: int
 ) -> NDArray[np.int64]:
     """Return residuals in units of 1 / UNIT, shortened by record and rounded towards zero.
 
     Parameters
     ----------
     residuals : array of shape (records, scores)
-    squares : int64 array
-        The squared length of each record's functions, in squared units.
+    lengths : array
+        The length of each record's functions, in units; at least one.
     largest : int
         The bound c on the length of the residuals, in their units.
     longest : int
@@ -180,7 +180,7 @@ def bounded_weights(
             total += column * column
         size = np.sqrt(total)
     shorter = _GUARD * largest / (UNIT * np.maximum(size, 2.0**-40))
-    nearer = _GUARD * longest / np.sqrt(np.maximum(squares, 1).astype(np.float64))
+    nearer = _GUARD * longest / lengths
     factor = UNIT * (np.minimum(shorter, 1.0) * np.minimum(nearer, 1.0))
     return np.asarray(residuals * factor[:, None]).astype(np.int64)  # towards zero
 

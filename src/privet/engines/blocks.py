@@ -94,8 +94,9 @@ class Block:
         self._allocate = allocate
         self._loss = loss_of(schema)
         self._seen: tuple[View, NDArray[Any]] | None = None
+        self._counted: NDArray[np.int64] | None = None
         self._sorted: tuple[int, NDArray[np.int32], NDArray[np.int64]] | None = None
-        self._lengths: tuple[int, Basis, Sequence[Any], NDArray[np.int64]] | None = None
+        self._measured: tuple[int, Basis, Sequence[Any], NDArray[np.float64]] | None = None
         self._cells: dict[int, NDArray[np.int32]] = {}
         self._scores: dict[int, NDArray[np.float64]] = {}
 
@@ -133,7 +134,8 @@ class Block:
     def codes(self, view: View) -> NDArray[Any]:
         """Return the codes of a view, one row per feature; those of the last view are kept."""
         if self._seen is None or (self._seen[0] is not view and self._seen[0] != view):
-            self._seen = None  # frees the old codes before the new ones are made
+            # Frees the old codes before the new ones are made.
+            self._seen = self._counted = None
             narrow = np.uint8 if max(view.sizes) <= 2**8 else np.uint16
             found = self._allocate((len(self._codes), len(self)), narrow)
             for feature, mine in enumerate(self._codes):
@@ -144,6 +146,13 @@ class Block:
                     _kernels.look_up(mine, table, found[feature], fast=self.fast)
             self._seen = (view, found)
         return self._seen[1]
+
+    def code_counts(self, view: View) -> NDArray[np.int64]:
+        """Return how many of all records have each code; those of the last view are kept."""
+        codes = self.codes(view)
+        if self._counted is None:
+            self._counted = _kernels.code_counts(codes, view.sizes)
+        return self._counted
 
     def cells(self, lineage: Lineage) -> NDArray[np.int32]:
         """Return the cell of every record (-1: none of them), and remember it."""
@@ -325,14 +334,14 @@ class Block:
         Arrays have the shape (codes, scores). Records outside all cells add nothing.
         """
         known, inside, codes = self.scores(scores), self.cells(cells), self.codes(cells.view)
-        squares = self._squares(cells, basis)
+        lengths = self._lengths(cells, basis)
         empty = [(j, np.zeros(part.size, dtype=np.int64)) for j, part in basis.features]
         totals = [_kernels.CodeTables.of(empty, np.int64) for _ in scores.start]
         by_cell = np.zeros((cells.size, len(totals)), dtype=np.int64)
         for part, targets in self._targets():
             here = inside[part]
             residuals = self._loss.residuals(targets, known[part])
-            weights = bounded_weights(residuals, squares[part], largest, longest)
+            weights = bounded_weights(residuals, lengths[part], largest, longest)
             weights[here < 0] = 0
             weights = self._weighed(part, weights)
             for k, total in enumerate(totals):
@@ -344,9 +353,9 @@ class Block:
         found = np.split(joined, totals[0].first[1:-1])[: len(basis.features)]
         return found if basis.of_cells is None else [*found, by_cell]
 
-    def _squares(self, cells: Lineage, basis: Basis) -> NDArray[np.int64]:
-        """Return the squared length of every record's functions; the last answer is kept."""
-        known = self._lengths
+    def _lengths(self, cells: Lineage, basis: Basis) -> NDArray[np.float64]:
+        """Return the length of every record's functions, in units; the last answer is kept."""
+        known = self._measured
         if known is not None and known[0] == cells.number and known[1] is basis:
             return known[3]
         features = [(feature, part.squares()) for feature, part in basis.features]
@@ -357,12 +366,13 @@ class Block:
             found = known[3]  # the same functions, on their way through a cluster
         else:
             codes, inside = self.codes(cells.view), self.cells(cells)
-            found = self._allocate((len(self),), np.int64)
+            found = self._allocate((len(self),), np.float64)
             for part in self._chunks():  # once for all steps: no reason to compile a loop
-                found[part] = tables.sums(codes, part, fast=False)
+                squares = tables.sums(codes, part, fast=False)
                 if of_cells is not None:
-                    found[part] += of_cells[inside[part]]
-        self._lengths = (cells.number, basis, asked, found)
+                    squares += of_cells[inside[part]]
+                found[part] = np.sqrt(np.maximum(squares, 1).astype(np.float64))
+        self._measured = (cells.number, basis, asked, found)
         return found
 
     def calibration(
@@ -401,8 +411,8 @@ class Block:
             self._scores.pop(number, None)
             if self._sorted is not None and self._sorted[0] == number:
                 self._sorted = None
-            if self._lengths is not None and self._lengths[0] == number:
-                self._lengths = None
+            if self._measured is not None and self._measured[0] == number:
+                self._measured = None
 
 
 def _equal(one: Sequence[Any], other: Sequence[Any]) -> bool:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from privet.engines import questions as ask
 from privet.engines.axes import Axes, Axis
 from privet.engines.bases import Basis, Curves
-from privet.engines.interface import Records
 from privet.engines.lineage import (
     CellsHandle,
     Divide,
@@ -303,35 +302,12 @@ class BlockEngine:
 
     def tree_rows(
         self, cells: CellsHandle, start: int, stop: int, scores: ScoresHandle | None, reach: float
-    ) -> list[Records]:
+    ) -> list[ask.Records]:
         """See :class:`~privet.engines.Engine`."""
         known = None if scores is None else scores.lineage
         question = ask.TreeRows(cells.lineage, start, stop, known, reach)
         found = self._ask(question, cells, scores)
-        ends = [np.concatenate([[0], np.cumsum(sizes)]) for *_, sizes in found]
-        return [
-            (
-                _joined(
-                    [
-                        codes[:, end[k] : end[k + 1]]
-                        for (codes, *_), end in zip(found, ends, strict=True)
-                    ]
-                ),
-                _joined(
-                    [
-                        labels[end[k] : end[k + 1]]
-                        for (_, labels, *_), end in zip(found, ends, strict=True)
-                    ]
-                ),
-                _joined(
-                    [
-                        weights[end[k] : end[k + 1]]
-                        for (*_, weights, _), end in zip(found, ends, strict=True)
-                    ]
-                ),
-            )
-            for k in range(stop - start)
-        ]
+        return [_joined(parts) for parts in zip(*found, strict=True)]
 
     def tree_facts(
         self, cells: CellsHandle, cell: int, scores: ScoresHandle | None, reach: float
@@ -376,8 +352,13 @@ def _batches(
     yield tuple(batch)
 
 
-def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=-1)
+def _joined(parts: Sequence[ask.Records]) -> ask.Records:
+    """Return the records of one cell, of which every block has some."""
+    if len(parts) == 1:
+        return parts[0]
+    codes, labels, weights, counts = zip(*parts, strict=True)
+    joined = np.concatenate(codes, axis=1), np.concatenate(labels), np.concatenate(weights)
+    return *joined, sum(counts[1:], counts[0])
 
 
 def _groups(features: Sequence[int], sizes: Sequence[int]) -> tuple[ask.Group, ...]:

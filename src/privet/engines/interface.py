@@ -16,13 +16,10 @@ from numpy.typing import NDArray
 from privet.engines.axes import Axes, Axis
 from privet.engines.bases import Basis, Curves
 from privet.engines.lineage import CellsHandle, ScoresHandle
-from privet.engines.questions import Margin, Sparse, TreeLayout
+from privet.engines.questions import Margin, Records, Sparse, TreeLayout
 from privet.engines.splits import Split
 from privet.engines.views import View
 from privet.schema import Schema
-
-#: One cell's records: codes (features, records), labels and weights.
-Records = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 @runtime_checkable

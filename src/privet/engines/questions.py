@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby, zip_longest
+from itertools import groupby, pairwise, zip_longest
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -33,6 +33,9 @@ Group = tuple[tuple[int, ...], int]
 Margin = tuple[int, ...]
 #: Places that have records, in rising order, and how many each has.
 Sparse = tuple[NDArray[np.int64], NDArray[np.int64]]
+#: One cell's records: codes (features, records), labels and weights; and how many have each code,
+#: feature after feature.
+Records = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int64]]
 
 #: Records that are added up at a time: their codes stay in a processor's cache.
 _CHUNK = 2**18
@@ -359,12 +362,11 @@ class Sides(_Sum):
 
 
 @dataclass(frozen=True, eq=False)
-class TreeRows(BlockQuestion[list[tuple[NDArray[Any], NDArray[Any], NDArray[Any], Any]]]):
-    """The codes, labels and weights of the records of cells ``start`` to ``stop``, cell by cell.
+class TreeRows(BlockQuestion[list[list[Records]]]):
+    """The records of cells ``start`` to ``stop``: for every block, cell by cell.
 
-    An answer has for every block the codes (features, records), labels and weights, and how many
-    records each cell has. Rows leave their block here, but not the wall: for a draw of whole trees
-    they are often smaller than the sums that it needs.
+    Rows leave their block here, but not the wall: for a draw of whole trees they are often smaller
+    than the sums that it needs.
     """
 
     cells: Lineage
@@ -373,20 +375,26 @@ class TreeRows(BlockQuestion[list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]
     scores: ScoreLineage | None = None
     reach: float = 0.0
 
-    def answer(self, block: Block) -> list[tuple[NDArray[Any], NDArray[Any], NDArray[Any], Any]]:
+    def answer(self, block: Block) -> list[list[Records]]:
         """See :class:`BlockQuestion`."""
         cells, codes = block.cells(self.cells), block.codes(self.cells.view)
         labels, weights = _weighted(block, self.scores, self.reach)
         asked = (cells >= self.start) & (cells < self.stop)
         if self.stop - self.start == 1 and asked.all():
-            return [(codes, labels, weights, np.array([len(cells)]))]
+            return [[(codes, labels, weights, block.code_counts(self.cells.view))]]
         rows = np.flatnonzero(asked)
         if self.stop - self.start > 1:
             rows = rows[np.argsort(cells[rows], kind="stable")]
         sizes = np.bincount(cells[rows] - self.start, minlength=self.stop - self.start)
-        return [(codes[:, rows], labels[rows], weights[rows], sizes)]
+        found = []
+        for start, stop in pairwise([0, *np.cumsum(sizes).tolist()]):
+            mine = rows[start:stop]
+            some = codes[:, mine]
+            counts = _kernels.code_counts(some, self.cells.view.sizes)
+            found.append((some, labels[mine], weights[mine], counts))
+        return [found]
 
-    def merge(self, one: Any, other: Any) -> Any:
+    def merge(self, one: list[list[Records]], other: list[list[Records]]) -> list[list[Records]]:
         """See :class:`BlockQuestion`."""
         return one + other
 
@@ -405,14 +413,13 @@ class TreeFacts(_Sum):
 
     def answer(self, block: Block) -> NDArray[np.int64]:
         """See :class:`BlockQuestion`."""
-        rows = np.flatnonzero(block.cells(self.cells) == self.cell)
-        codes, sizes = block.codes(self.cells.view), self.cells.view.sizes
+        view, asked = self.cells.view, block.cells(self.cells) == self.cell
         _, weights = _weighted(block, self.scores, self.reach)
-        counts = [
-            np.bincount(codes[j][rows], minlength=size).astype(np.int64)
-            for j, size in enumerate(sizes)
-        ]
-        return np.concatenate([*counts, [weights[rows].sum(dtype=np.int64)]])
+        if asked.all():
+            counts = block.code_counts(view)
+        else:
+            counts = _kernels.code_counts(block.codes(view)[:, asked], view.sizes)
+        return np.append(counts, weights[asked].sum(dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)

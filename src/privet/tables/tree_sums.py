@@ -143,6 +143,8 @@ class GatheredRecords:
     labels : array of shape (records,)
     weights : array of shape (records,)
         Non-negative whole numbers.
+    counts : array
+        How many records have each code, feature after feature.
     sizes : sequence of int
         The number of codes of every feature.
     """
@@ -150,14 +152,12 @@ class GatheredRecords:
     codes: NDArray[Any]
     labels: NDArray[Any]
     weights: NDArray[Any]
+    counts: NDArray[np.int64]
     sizes: Sequence[int]
 
     def facts(self) -> tuple[list[NDArray[np.int64]], int]:
         """See :class:`Source`."""
-        counts = [
-            np.bincount(codes, minlength=size)
-            for codes, size in zip(self.codes, self.sizes, strict=True)
-        ]
+        counts = np.split(self.counts, np.cumsum(self.sizes)[:-1])
         return counts, int(self.weights.sum(dtype=np.int64))
 
     def region(self, layout: TreeLayout, occupied: list[NDArray[np.intp]], depth: int) -> Region:
