@@ -33,7 +33,7 @@ from privet.learners.whole_trees import (
 from privet.privacy import SeededNoise
 from privet.tables import Leaf, View
 from privet.tables.tree_sums import GatheredRecords
-from privet.tables.whole_trees import Menu, _Drawing
+from privet.tables.whole_trees import MOST_STOP, Menu, _Drawing
 
 SEEDED = pytest.mark.filterwarnings("ignore:random_state is fixed")
 
@@ -507,7 +507,7 @@ class TestManyCategories:
 
     def test_one_more_record_changes_little(self):
         """The root's choice at depth 2, which sums up lookups below it, on two neighbours."""
-        menu = Menu((False, True), (self.CATEGORIES, 2), (1,))
+        menu = Menu((False, True), (self.CATEGORIES, 2), (1,), MOST_STOP)
         laws = []
         for rows in (8_000, 8_001):
             categories = np.arange(rows) % self.CATEGORIES

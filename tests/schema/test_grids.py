@@ -100,8 +100,10 @@ def test_nearest_is_the_nearest_point_of_the_grid(bounds, shares):
     wanted = [low + (high - low) * share for share in shares]
     expected = set()
     for point in wanted if len(feature.grid) else ():
-        away = np.abs(feature.grid - min(max(point, low), high))
-        expected.add(float(feature.grid[np.argmin(away)]))
+        inside = min(max(point, low), high)
+        (found,) = feature.nearest([point])
+        assert abs(found - inside) == np.abs(feature.grid - inside).min()
+        expected.add(found)
     assert feature.nearest(wanted) == tuple(sorted(expected))
 
 

@@ -10,7 +10,6 @@ from privet.audit import exact
 from privet.engines import _kernels
 from privet.tables.splits import Branch, Leaf, Split
 from privet.tables.tree_sums import GatheredRecords
-from privet.tables.whole_trees import STOP
 
 
 def law_of(sampler):
@@ -34,12 +33,12 @@ def offered(menu, feature):
 def all_trees(menu, classes, depth):
     """Yield every labelled tree with its prior."""
     for label in range(classes):
-        yield Leaf(label), (STOP if depth else 1.0) / classes
+        yield Leaf(label), (menu.stop if depth else 1.0) / classes
     if depth == 0:
         return
     features = range(len(menu.sizes)) if depth == 1 else menu.upper
     for feature in features:
-        share = (1 - STOP) / len(features)
+        share = (1 - menu.stop) / len(features)
         if depth == 1 and not menu.numeric[feature]:
             share /= 2
             size = menu.sizes[feature]

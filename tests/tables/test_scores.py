@@ -26,7 +26,7 @@ from privet.errors import BudgetError, DataError
 from privet.privacy import SecureNoise, WholeTree
 from privet.tables import Gradients, Multiway, Split, pull_deviation
 from privet.tables import cells as wall
-from privet.tables.whole_trees import Menu
+from privet.tables.whole_trees import LEAST_STOP, MOST_STOP, Menu
 
 from ..engines.behind import scores_of  # noqa: TID252
 from .enumeration import enumerated, law_of
@@ -438,7 +438,7 @@ def weights_behind(table, scores, kind, frame, target):
     return codes, labels, weights
 
 
-MENU = Menu((True, False), (3, 2), (0, 1))
+MENU = Menu((True, False), (3, 2), (0, 1), MOST_STOP)
 
 
 @EACH
@@ -470,6 +470,26 @@ def test_drawn_trees_weigh_their_records_by_their_pulls(kind, merge, budget):
         assert max(abs(math.log(law[(tree,)] / other[tree])) for tree in other) > 1e-3
 
 
+def test_the_prior_of_an_early_leaf_is_the_one_asked_for():
+    """Another one would be seen; those beyond the proof's limits are refused, for nothing."""
+    table = open_table("two", Budget(1e9))
+    law = law_of_trees(table, lambda: table.root().draw_trees(1, 1, stop=0.125))
+    frame, target = make_rows(9, "two")
+    _, scores = scored(table, "two")
+    codes, _, _ = weights_behind(table, scores, "two", frame, target)
+    rate, ones = WholeTree(1).rate, np.ones(len(target), dtype=np.int64)
+    for stop in (0.125, 0.5):
+        menu = replace(MENU, stop=stop)
+        expected = enumerated(codes, np.asarray(target), ones, menu, 2, 1, rate)
+        far = max(abs(math.log(law[(tree,)] / expected[tree])) for tree in expected)
+        assert far < 1e-9 if stop == 0.125 else far > 0.1
+    spent = table.ledger.total
+    for stop in (0.0, LEAST_STOP / 2, 0.6, math.nan):
+        with pytest.raises(ValueError, match="stop lies between"):
+            table.root().draw_trees(1, 1, stop=stop)
+    assert table.ledger.total == spent
+
+
 def test_deeper_trees_weigh_their_records_too():
     frame, target = make_rows(8, "two", seed=4)
     schema = Schema({"x": FEATURES["x"]}, "y", classes=[0, 1])
@@ -479,7 +499,8 @@ def test_deeper_trees_weigh_their_records_too():
     law = law_of_trees(table, lambda: root.draw_trees(2, 2, scores=scores))
     codes, labels, weights = weights_behind(table, scores, "two", frame.assign(a="u"), target)
     rate = WholeTree(2).rate / HEAVIEST
-    expected = enumerated(codes[:1], labels, weights, Menu((True,), (3,), (0,)), 2, 2, rate)
+    menu = Menu((True,), (3,), (0,), MOST_STOP)
+    expected = enumerated(codes[:1], labels, weights, menu, 2, 2, rate)
     assert len(law) == len(expected) > 100
     for tree, probability in expected.items():
         assert math.log(law[(tree,)]) == pytest.approx(math.log(probability), abs=1e-9)

@@ -20,7 +20,8 @@ from privet.errors import SchemaError
 from privet.privacy import SecureNoise, SeededNoise, WholeTree
 from privet.tables import whole_trees
 from privet.tables.whole_trees import (
-    STOP,
+    LEAST_STOP,
+    MOST_STOP,
     Menu,
     _Drawing,
     _Sums,
@@ -61,12 +62,12 @@ CASES = [
 
 
 @pytest.mark.parametrize("merge", [True, False])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("weighted", "stop"), [(False, 0.125), (True, 0.5), (True, LEAST_STOP)])
 @pytest.mark.parametrize("case", CASES)
-def test_every_tree_has_exactly_its_probability(case, weighted, merge):
+def test_every_tree_has_exactly_its_probability(case, weighted, stop, merge):
     sizes, numeric, upper, classes, depth, rows = case
     codes, labels, weights = make_table(len(sizes) + rows, rows, sizes, classes, weighted=weighted)
-    menu = Menu(numeric, sizes, upper)
+    menu = Menu(numeric, sizes, upper, stop)
     rate = 0.7
     drawn = law_of(
         lambda noise: draw_tree(
@@ -97,10 +98,10 @@ def partition(rows, depth, tables, menu, classes, rate):
 
     if depth == 0:
         return leaf(rows)
-    total = STOP * leaf(rows)
+    total = menu.stop * leaf(rows)
     features = range(len(menu.sizes)) if depth == 1 else menu.upper
     for feature in features:
-        share = (1 - STOP) / len(features)
+        share = (1 - menu.stop) / len(features)
         if depth == 1 and not menu.numeric[feature]:
             share /= 2
             product = share
@@ -119,7 +120,7 @@ def partition(rows, depth, tables, menu, classes, rate):
     return total
 
 
-@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize(("merge", "stop"), [(True, 0.125), (False, 0.5), (True, LEAST_STOP)])
 @pytest.mark.parametrize(
     ("sizes", "numeric", "upper", "classes"),
     [
@@ -131,11 +132,11 @@ def partition(rows, depth, tables, menu, classes, rate):
     ],
 )
 def test_the_root_of_a_tree_of_depth_three_has_exactly_its_law(
-    sizes, numeric, upper, classes, merge
+    sizes, numeric, upper, classes, merge, stop
 ):
     rows, rate = 9, 0.6
     tables = make_table(3, rows, sizes, classes, weighted=True)
-    menu = Menu(numeric, sizes, upper)
+    menu = Menu(numeric, sizes, upper, stop)
     seen = {}
 
     class FirstChoice(Exception):
@@ -167,7 +168,7 @@ def test_the_root_of_a_tree_of_depth_three_has_exactly_its_law(
         for test in tests:
             passing = np.array(test)[codes[feature]].astype(bool)
             weight = (
-                (1 - STOP)
+                (1 - stop)
                 / len(upper)
                 / len(tests)
                 * partition(everyone & passing, 2, tables, menu, classes, rate)
@@ -182,8 +183,8 @@ def test_the_root_of_a_tree_of_depth_three_has_exactly_its_law(
                 merged[key] = merged.get(key, 0.0) + weight
             else:
                 merged[feature, test] = weight
-    stop = STOP * partition(everyone, 0, tables, menu, classes, rate)
-    expected = np.array([*merged.values(), stop, *([idle] if idle else [])]) / total
+    leaf = stop * partition(everyone, 0, tables, menu, classes, rate)
+    expected = np.array([*merged.values(), leaf, *([idle] if idle else [])]) / total
     assert expected.sum() == pytest.approx(1, abs=1e-9)
     np.testing.assert_allclose(seen["law"], expected, atol=1e-9)
 
@@ -191,7 +192,7 @@ def test_the_root_of_a_tree_of_depth_three_has_exactly_its_law(
 @pytest.mark.parametrize("source", [SeededNoise(1), SecureNoise()], ids=["seeded", "secure"])
 def test_drawn_trees_follow_the_law_and_a_wrong_rate_is_seen(source):
     """Chi-square with a false-alarm rate of 1e-6; the same test rejects the rate times 1.3."""
-    menu = Menu((N, C), (3, 2), (0, 1))
+    menu = Menu((N, C), (3, 2), (0, 1), MOST_STOP)
     codes, labels, weights = make_table(5, 30, menu.sizes, 2)
     rate = 0.4
     draws = [
@@ -232,7 +233,8 @@ def test_drawn_trees_follow_the_law_and_a_wrong_rate_is_seen(source):
 )
 def test_no_neighbour_is_told_apart_by_more_than_epsilon(classes, depth, most):
     """Tables with few records over a small universe, and any record added to them."""
-    menu = Menu((N, C), (2, 2), (0, 1)) if depth == 1 else Menu((N,), (3,), (0,))
+    features = ((N, C), (2, 2), (0, 1)) if depth == 1 else ((N,), (3,), (0,))
+    menu = Menu(*features, MOST_STOP)
     mechanism = WholeTree(0.5)
     universe = list(itertools.product(*map(range, menu.sizes), range(classes)))
 
@@ -290,7 +292,7 @@ def test_the_logarithm_of_a_long_lookup_is_within_its_bound(classes, categories,
     codes = np.repeat(np.arange(categories), classes).astype(np.uint16)[None]
     drawing = _Drawing(
         gathered(codes, labels, counts.ravel(), (categories,)),
-        Menu((False,), (categories,), (0,)),
+        Menu((False,), (categories,), (0,), MOST_STOP),
         classes,
         1,
         rate,
@@ -337,7 +339,7 @@ def test_products_of_exponentials_weigh_as_differences_do(largest, merge, monkey
         rate = 2 * largest / farthest(codes, labels, weights, numeric, sizes, upper)
         drawing = _Drawing(
             gathered(codes, labels, weights, sizes),
-            Menu(numeric, sizes, upper),
+            Menu(numeric, sizes, upper, MOST_STOP),
             2,
             3,
             rate,
@@ -358,7 +360,7 @@ def test_products_of_exponentials_weigh_as_differences_do(largest, merge, monkey
 def farthest(codes, labels, weights, numeric, sizes, upper):
     """Return the largest abs(2 d - total) over the sides of upper tests, by plain sums."""
     signed = np.where(labels == 1, weights, -weights)
-    menu = Menu(numeric, sizes, upper)
+    menu = Menu(numeric, sizes, upper, MOST_STOP)
     tests = [
         np.array(test)[codes[feature]] == 1
         for feature in range(len(sizes))
@@ -377,7 +379,7 @@ def farthest(codes, labels, weights, numeric, sizes, upper):
 
 @pytest.mark.parametrize(("rows", "classes"), [(4_000, 2), (4_000, 3)])
 def test_sums_have_64_bits_where_32_may_not_be_enough(rows, classes, monkeypatch):
-    menu = Menu((N, C, N, N), (5, 3, 4, 3), (0, 1, 3))
+    menu = Menu((N, C, N, N), (5, 3, 4, 3), (0, 1, 3), MOST_STOP)
     tables = make_table(7, rows, menu.sizes, classes, weighted=True)
     mass = int(tables[2].sum())
     sums = []

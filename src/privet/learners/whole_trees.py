@@ -11,7 +11,7 @@ hardly any, the tests are public, too, and only labels are asked for. Proof:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -32,6 +32,9 @@ AFFORDABLE_DEPTH_3 = 1.5e9
 MANY_ROWS = 1_000_000
 #: A block of two classes is drawn with at most this epsilon: beyond, trees follow single records.
 HIGHEST_RATE = 2
+#: How probable a leaf above a block's last level is before any record is counted; and with fewer
+#: rows x epsilon than the last number.
+STOP, STOP_ON_FEW, FEW = 0.5, 0.125, 2_000
 #: Share of a block's budget that chooses the features of its upper levels on wide tables.
 CHOICE_SHARE = Fraction(1, 5)
 #: With fewer features for its upper levels a block of depth 3 is no better than one of depth 2.
@@ -49,13 +52,15 @@ class TreeBlock:
     """One draw: a depth, what it may cost, and how many features its upper levels may use.
 
     ``width`` None means all of them; ``bought`` says whether they are chosen privately (else they
-    are taken at even distances in the schema's order).
+    are taken at even distances in the schema's order). ``stop`` is how probable an early leaf is
+    before any record is counted.
     """
 
     depth: int
     amount: Amount
     width: int | None = None
     bought: bool = False
+    stop: float = STOP
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,7 @@ def grow(cells: Cells, blocks: tuple[TreeBlock, ...], *, merge: bool) -> list[Su
             upper = cells.choose_features(block.width, choosing)
         else:
             upper = [tuple(spread_out(len(cells.schema.names), block.width))] * len(cells)
-    subtrees = cells.draw_trees(block.depth, amount, upper=upper, merge=merge)
+    subtrees = cells.draw_trees(block.depth, amount, upper=upper, merge=merge, stop=block.stop)
     return _refine(cells, subtrees, rest, merge=merge) if rest else subtrees
 
 
@@ -201,11 +206,12 @@ def make_plan(
     wanted = block_depths(mass, max_depth)
     # With many classes four leaves are too few: better two blocks over few bought features.
     narrow = classes > 2 and wanted[:2] == (3, 3)
+    stop = STOP_ON_FEW if mass < FEW else STOP
 
     def blocks_of(depths: tuple[int, ...]) -> tuple[TreeBlock, ...]:
         return tuple(
             affordable(
-                TreeBlock(depth, tempered(amount * share, budget, classes)),
+                TreeBlock(depth, tempered(amount * share, budget, classes), stop=stop),
                 n_rows,
                 sizes,
                 classes,
@@ -339,16 +345,16 @@ def affordable(
             if narrow and features >= LEAST_WIDTH and least <= AFFORDABLE_DEPTH_3:
                 width = max(width, LEAST_WIDTH)
             if width >= LEAST_WIDTH:
-                return TreeBlock(3, block.amount, width, bought=True)
-        block = TreeBlock(2, block.amount)
+                return replace(block, width=width, bought=True)
+        block = replace(block, depth=2)
     if rows * features**2 / 2 <= AFFORDABLE and 2 * tests**2 <= budget:
         return block
     width = int(
         min(features, AFFORDABLE / (max(rows, 1) * features), budget / (2 * tests * widest))
     )
     if width < 1:
-        return TreeBlock(1, block.amount)
-    return TreeBlock(2, block.amount, width, bought=mass >= 1_000)
+        return replace(block, depth=1)
+    return replace(block, width=width, bought=mass >= 1_000)
 
 
 def work_of_three(width: int, rows: int, sizes: list[int], classes: int) -> float:

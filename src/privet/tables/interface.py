@@ -640,6 +640,7 @@ class Cells(Protocol):
         merge: bool = True,
         scores: Scores | None = None,
         reach: float = 0.0,
+        stop: float = 0.5,
     ) -> list[Subtree]:
         """Return one small tree with its labels per cell, drawn at once.
 
@@ -660,8 +661,10 @@ class Cells(Protocol):
             between 0 and 1. The labels of a number's tree are "too high" and "too low".
         reach : float
             With scores: residuals of a number are cut at this distance.
+        stop : float, default=0.5
+            How probable a leaf is above the last level, before any record is counted; at most 0.5.
         """
-        del depth, amount, upper, merge, scores, reach
+        del depth, amount, upper, merge, scores, reach, stop
         self._refuse("draw_trees")
 
     def _refuse(self, question: str) -> NoReturn:

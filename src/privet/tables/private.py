@@ -70,7 +70,7 @@ from privet.tables.splits import (
     Subtree,
     list_candidates,
 )
-from privet.tables.whole_trees import check_sizes, draw_trees
+from privet.tables.whole_trees import LEAST_STOP, MOST_STOP, check_sizes, draw_trees
 
 _log = logging.getLogger("privet")
 
@@ -582,6 +582,7 @@ class PrivateCells(ScoredCells):
         merge: bool = True,
         scores: Scores | None = None,
         reach: float = 0.0,
+        stop: float = MOST_STOP,
     ) -> list[Subtree]:
         """Return one small tree with its labels per cell, drawn at once.
 
@@ -593,6 +594,8 @@ class PrivateCells(ScoredCells):
         """
         if depth not in (1, 2, 3):
             raise ValueError("a tree drawn at once has depth 1, 2 or 3")
+        if not LEAST_STOP <= stop <= MOST_STOP:
+            raise ValueError(f"stop lies between {LEAST_STOP:g} and {MOST_STOP:g}")
         if scores is None:
             self._need_classes()
         if not len(self):
@@ -624,6 +627,7 @@ class PrivateCells(ScoredCells):
             merge=merge,
             scores=known,
             reach=reach,
+            stop=float(stop),
         )
 
     def noisy_gradients(self, scores: Scores, amount: Amount, *, reach: float = 0.0) -> Gradients:

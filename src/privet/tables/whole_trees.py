@@ -39,8 +39,9 @@ from privet.privacy.noise import Noise
 from privet.tables.splits import Branch, Leaf, Subtree
 from privet.tables.tree_sums import Region, Source, sources
 
-#: Prior probability that a node above the last level is a leaf.
-STOP = 0.5
+#: Limits of the prior probability that a node above the last level is a leaf, as the error bounds
+#: are proved for.
+LEAST_STOP, MOST_STOP = 2.0**-10, 0.5
 #: Error bounds are proved up to this many tests, times channels (see ``TreeLayout``).
 MOST_TESTS = 2**21
 _NEGLIGIBLE = 64.0  # exp(-64) of the largest term of a sum
@@ -52,7 +53,7 @@ MOST_PRODUCTS, LONGEST_PRODUCT = 2**22, 2**9
 
 @dataclass(frozen=True)
 class Menu:
-    """The public list of tests: what each feature offers, and which features upper levels use.
+    """The public prior: what features offer, which ones upper levels use, how soon leaves come.
 
     Attributes
     ----------
@@ -62,11 +63,14 @@ class Menu:
         The number of codes of each feature.
     upper : tuple of int
         The features that may be tested above the last level of a tree.
+    stop : float
+        The prior probability that a node above the last level is a leaf.
     """
 
     numeric: tuple[bool, ...]
     sizes: tuple[int, ...]
     upper: tuple[int, ...]
+    stop: float
 
 
 def check_sizes(sizes: Sequence[int], classes: int) -> None:
@@ -89,6 +93,7 @@ def draw_trees(
     merge: bool,
     scores: ScoresHandle | None,
     reach: float,
+    stop: float,
 ) -> list[Subtree]:
     """Draw one tree for every cell; with scores, records weigh by how hard they pull.
 
@@ -105,6 +110,8 @@ def draw_trees(
         The weight of a tree grows by ``exp(rate)`` per correctly classified record.
     scores, reach
         What records pull at; None for classes, all of which weigh one.
+    stop : float
+        See :class:`Menu`.
     """
     labels, heaviest = len(engine.schema.classes or ()), 1
     if scores is not None:
@@ -115,7 +122,7 @@ def draw_trees(
         sampler = partial(
             draw_tree,
             source,
-            Menu(numeric, cells.view.sizes, tuple(upper[cell])),
+            Menu(numeric, cells.view.sizes, tuple(upper[cell]), stop),
             classes=labels,
             depth=depth,
             rate=rates[cell] / heaviest,
@@ -175,6 +182,7 @@ class _Drawing:
         self.n_upper = len(menu.upper)
         self.sizes = [menu.sizes[h] for h in self.order]
         self.is_numeric = [menu.numeric[h] for h in self.order]
+        self.stop = menu.stop
         self.classes = classes
         self.noise = noise
         self.workers = workers
@@ -234,7 +242,7 @@ class _Drawing:
             offered = max(size - 1, 1) if self.is_numeric[h] else size
             if self.is_numeric[h]:
                 self.times[mine] = np.diff(self.occupied[h])
-            share = (1 - STOP) / features
+            share = (1 - self.stop) / features
             if not self.is_numeric[h]:
                 share /= 2
                 looks.append(share)
@@ -243,7 +251,7 @@ class _Drawing:
             self.last[mine] = share * self.times[mine] / offered
             self.idle_last[h] = share * idle / offered
             if h < self.n_upper:
-                share = (1 - STOP) / self.n_upper
+                share = (1 - self.stop) / self.n_upper
                 self.above[mine] = share * self.times[mine] / offered
                 self.idle_above[h] = share * idle / offered
         self.looks = np.array(looks)
@@ -256,7 +264,7 @@ class _Drawing:
         if depth == 0:
             return self._leaf(region.total)
         sums = _Sums(self, region)
-        stop = _log(STOP) + self.log_leaf(sums.total)
+        stop = _log(self.stop) + self.log_leaf(sums.total)
         if depth == 1:
             priors, idle = self.last, self.idle_last
             tested = self.log_leaf(sums.singles) + self.log_leaf(sums.total - sums.singles)
@@ -421,22 +429,21 @@ class _Sums:
         )
         terms = np.concatenate(
             [
-                (_log(STOP) + leaves)[:, :, None],
+                (_log(drawing.stop) + leaves)[:, :, None],
                 (idle + sides)[:, :, None],
                 log_above + self._grandchildren(pairs, common),
             ],
             axis=2,
         )
-        whole = np.array(
-            [_log(STOP) + drawing.log_leaf(self.total), idle + alone, *(log_above + children)]
-        )
+        leaf = _log(drawing.stop) + drawing.log_leaf(self.total)
+        whole = np.array([leaf, idle + alone, *(log_above + children)])
         return _log_sum(terms).sum(axis=1), float(_log_sum(whole))
 
     def _common(self) -> tuple[Any, ...]:
         drawing = self.drawing
         return (
             drawing.last,
-            STOP + float(drawing.idle_last.sum()),
+            drawing.stop + float(drawing.idle_last.sum()),
             drawing.looks,
             drawing.look_first,
             drawing.look_last,
