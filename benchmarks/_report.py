@@ -17,16 +17,24 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 def command() -> str:
     """Return the command that runs, without this machine's paths."""
+    tools = ("--peer-python", "--dpmm-python", "--against", "--wheel")
     words = ["python", f"benchmarks/{Path(sys.argv[0]).name}"]
     given = iter(sys.argv[1:])
     for word in given:
         name, _, value = word.partition("=")
-        if name not in ("--out", "--data", "--peer-python", "--dpmm-python", "--against"):
+        if name not in (
+            "--out",
+            "--data",
+            "--peer-python",
+            "--dpmm-python",
+            "--against",
+            "--wheel",
+        ):
             words.append(word)
             continue
         if not value:
             next(given)
-        if name in ("--peer-python", "--dpmm-python", "--against"):
+        if name in tools:
             words += [name, "PATH"]
     return " ".join(words)
 

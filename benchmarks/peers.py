@@ -115,28 +115,38 @@ def compare(
     return Cell(measure, name, epsilon, ours, peer, runs, paired, *means, mean, error, p, normal_p)
 
 
-def of_classes(folds: utility.Folds, rows: utility.Rows) -> Iterator[Cell]:
-    """Yield the comparisons of classifiers."""
+def of_classes(
+    folds: utility.Folds,
+    rows: utility.Rows,
+    sets: Sequence[str] = tuple(utility.SETS),
+    peers: Sequence[str] = PEERS,
+) -> Iterator[Cell]:
+    """Yield the comparisons of classifiers, in pairs of folds where both have any."""
 
-    def known(name: str, epsilon: float, model: str, measure: str) -> Values | None:
-        found, row = (
-            folds.get(utility.Job(name, model, epsilon, 0)),
-            rows.get((name, epsilon, model)),
-        )
-        if found is not None:
-            by_fold = [values[MEASURES[measure]] for values in found]
+    def known(
+        name: str, epsilon: float, model: str, measure: str, repeats: Sequence[int]
+    ) -> Values | None:
+        jobs = [utility.Job(name, model, epsilon, repeat) for repeat in repeats]
+        if jobs:
+            by_fold = [values[MEASURES[measure]] for job in jobs for values in folds[job]]
             return None if np.isnan(by_fold).any() else Values.of(by_fold)
+        row = rows.get((name, epsilon, model))
         if row is None or measure == "log loss":  # of which no errors are kept
             return None
         which = measure.lower()
         return Values(getattr(row, which), getattr(row, f"{which}_se"), row.runs)
 
-    for name in utility.SETS:
-        for epsilon, measure, peer in itertools.product(EPSILONS, MEASURES, PEERS):
+    for name in sets:
+        for epsilon, measure, peer in itertools.product(EPSILONS, MEASURES, peers):
             ours = "boosting-pure" if peer in PURE else "boosting"
             ours = "tree" if measure == "accuracy" else ours
-            one = known(name, epsilon, ours, measure)
-            others = [known(name, epsilon, model, measure) for model in rates_of(peer)]
+            models = [ours, *rates_of(peer)]
+            by_model = [
+                {job.repeat for job in folds if job[:3] == (name, model, epsilon)}
+                for model in models
+            ]
+            common = sorted(set.intersection(*by_model))
+            one, *others = (known(name, epsilon, model, measure, common) for model in models)
             two = best_of(others, -1.0 if measure == "log loss" else 1.0)
             if one is not None and two is not None:
                 yield compare(measure, name, epsilon, ours, peer, one, two)

@@ -283,11 +283,11 @@ def test_the_schema_must_fit_the_task(kind):
 @pytest.mark.parametrize(
     ("options", "found", "delta"),
     [
-        ({"n_rows": 4_900}, Tree, 0),
-        ({"n_rows": 5_100}, Ensemble, 0),
+        ({"n_rows": 980}, Tree, 0),
+        ({"n_rows": 1_050}, Ensemble, 0),
         ({"n_rows": 49_000, "aim": "labels"}, Tree, 0),
         ({"n_rows": 52_000, "aim": "labels"}, Ensemble, 0),
-        ({"n_rows": 4_900, "n_rounds": 2}, Ensemble, 0),
+        ({"n_rows": 980, "n_rounds": 2}, Ensemble, 0),
         ({}, Tree, 0),  # the noisy count: about 300 rows
         # With delta, a declared small table is paid for in pure epsilon: delta is not used up.
         ({"n_rows": 300, "delta": 1e-6}, Tree, 0),
@@ -316,7 +316,7 @@ def test_rows_times_epsilon_decide(options, found, delta):
 
 @SEEDED
 def test_the_noisy_count_decides_if_nothing_is_declared():
-    few, many = make_table("two", 2_000), make_table("two", 14_000)
+    few, many = make_table("two", 500), make_table("two", 3_000)
     assert isinstance(boost("two", random_state=0).fit(*few).predictor_, Tree)
     model = boost("two", max_depth=1, random_state=0).fit(*many)
     assert isinstance(model.predictor_, Ensemble)
@@ -324,9 +324,9 @@ def test_the_noisy_count_decides_if_nothing_is_declared():
 
 @SEEDED
 def test_a_single_tree_buys_probabilities_unless_labels_are_the_aim():
-    table, target = make_table("two", 2_000)
+    table, target = make_table("two", 900)
     for aim, bought in (("probabilities", True), ("labels", False)):
-        model = boost("two", aim=aim, n_rows=2_000, random_state=0).fit(table, target)
+        model = boost("two", aim=aim, n_rows=900, random_state=0).fit(table, target)
         leaves = [model.predictor_.nodes[leaf] for leaf in model.predictor_.leaves()]
         assert all(("class_counts" in leaf.released) == bought for leaf in leaves)
         assert model.score(table, target) > 0.8
@@ -525,8 +525,8 @@ class TestRules:
             )
 
         pure, zcdp = Budget(1), Budget(rho=0.125)  # both draw with epsilon 1
-        assert single(4_999, pure)
-        assert not single(5_000, pure)
+        assert single(999, pure)
+        assert not single(1_000, pure)
         assert single(9_999, pure, classes=3)
         assert not single(10_000, pure, classes=3)
         assert single(49_999, pure, labels_only=True)

@@ -296,8 +296,8 @@ class TestRules:
         ("rows", "max_depth", "blocks"),
         [
             (59, None, [(2, None)]),
-            (1_299, None, [(2, None)]),
-            (1_300, None, [(2, None), (2, None)]),
+            (1_039, None, [(2, None)]),
+            (1_040, None, [(2, None), (2, None)]),
             (1_999, None, [(2, None), (2, None)]),
             (2_000, None, [(3, 4), (3, 4)]),
             (10_000, None, [(3, 4), (3, 4)]),
@@ -317,10 +317,20 @@ class TestRules:
             first, second = plan.blocks
             assert first.amount / second.amount == Fraction(35, 65)
 
-    @pytest.mark.parametrize(("classes", "second"), [(3, 600), (12, 600), (13, 650), (26, 1_300)])
+    @pytest.mark.parametrize(
+        ("classes", "second"),
+        [(2, 2_000), (3, 600), (5, 600), (6, 400), (10, 400), (11, 440), (26, 1_040)],
+    )
     def test_the_second_block_needs_records_for_every_class(self, classes, second):
         assert shallow_depths(second - 1, None, classes) == (2,)
         assert shallow_depths(second, None, classes) == (2, 2)
+
+    @pytest.mark.parametrize(("classes", "few"), [(2, 100), (3, 1_000), (26, 1_000)])
+    def test_branches_end_early_less_often_only_on_few_records(self, classes, few):
+        schema = Schema({f"x{j}": Numeric(0, 1) for j in range(9)}, "y", classes=range(classes))
+        for rows, stop in ((few - 1, 0.125), (few, 0.5)):
+            plan = make_plan(schema, rows, Fraction(1), None, Fraction(0), Budget(1.0))
+            assert {block.stop for block in plan.blocks} == {stop}
 
     def test_an_affordable_block_of_depth_three_stays(self):
         schema = Schema(
@@ -368,7 +378,7 @@ class TestRules:
 
     @pytest.mark.parametrize(
         ("rows", "max_depth", "depths"),
-        [(500, None, [2]), (3_000, None, [2, 2]), (6_000, None, [2] * 3), (10**5, None, [2] * 4),
+        [(399, None, [2]), (3_000, None, [2, 2]), (6_000, None, [2] * 3), (10**5, None, [2] * 4),
          (10**5, 4, [2, 2]), (10**5, 3, [2, 1]), (10**5, 1, [1])],
     )  # fmt: skip
     def test_without_blocks_of_depth_three_there_are_more_of_them(self, rows, max_depth, depths):

@@ -364,7 +364,7 @@ for _criterion in ("sad", "sse"):
 
 # Boosting
 _classes, _number = PrivateBoostingClassifier, PrivateBoostingRegressor
-keep("boosting_tree", _classes, "two")
+keep("boosting_tree", _classes, "two", epsilon=0.5)
 keep("boosting_labels", _classes, "two", aim="labels", n_rows=ROWS)
 keep("boosting_labels_counted", _classes, "two", aim="labels")
 keep("boosting", _classes, "two", epsilon=8.0)

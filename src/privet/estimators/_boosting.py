@@ -77,7 +77,7 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
         Most tests on a path of a round's tree, 1 to 3.
     aim : "probabilities" or "labels", default="probabilities"
         What matters. At pure epsilon a single tree labels better than boosting up to about
-        50,000 rows x epsilon, but ranks worse from about 5,000. With ``delta``, labels take that
+        50,000 rows x epsilon, but ranks worse from about 1,000. With ``delta``, labels take that
         tree as well, and small tables of two classes get slopes for probabilities only.
     n_rows : int, optional
         The number of rows, if it is public: it steers the automatic choices. If None, the noisy

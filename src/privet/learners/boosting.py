@@ -252,7 +252,7 @@ def single_tree_is_better(
     """
     mass = rows * float(budget.selection_epsilon(amount))
     if budget.accountant == "pure":
-        return mass < (50_000 if labels_only else 5_000 if classes == 2 else 10_000)
+        return mass < (50_000 if labels_only else 1_000 if classes == 2 else 10_000)
     if classes == 2 and not labels_only:
         return mass < RANKED_BY_SLOPES[0]
     # Below this several classes have rounds of four leaves, and the tree labels better.

@@ -33,8 +33,8 @@ MANY_ROWS = 1_000_000
 #: A block of two classes is drawn with at most this epsilon: beyond, trees follow single records.
 HIGHEST_RATE = 2
 #: How probable a leaf above a block's last level is before any record is counted; and with fewer
-#: rows x epsilon than the last number.
-STOP, STOP_ON_FEW, FEW = 0.5, 0.125, 2_000
+#: rows x epsilon than the last numbers, of two classes and of more.
+STOP, STOP_ON_FEW, FEW = 0.5, 0.125, (100, 1_000)
 #: Share of a block's budget that chooses the features of its upper levels on wide tables.
 CHOICE_SHARE = Fraction(1, 5)
 #: With fewer features for its upper levels a block of depth 3 is no better than one of depth 2.
@@ -206,7 +206,7 @@ def make_plan(
     wanted = block_depths(mass, max_depth)
     # With many classes four leaves are too few: better two blocks over few bought features.
     narrow = classes > 2 and wanted[:2] == (3, 3)
-    stop = STOP_ON_FEW if mass < FEW else STOP
+    stop = STOP_ON_FEW if mass < FEW[classes > 2] else STOP
 
     def blocks_of(depths: tuple[int, ...]) -> tuple[TreeBlock, ...]:
         return tuple(
@@ -276,9 +276,10 @@ def block_depths(
 def shallow_depths(mass: float, max_depth: int | None, classes: int) -> tuple[int, ...]:
     """Return the depths where no block of depth 3 is affordable: more blocks of four leaves.
 
-    More classes need a second block sooner, and very many leave too few records to each for it.
+    More classes than leaves need a second block sooner, and very many leave too few records to
+    each for it.
     """
-    second = max(600, 50 * classes) if classes > 2 else 2_000
+    second = 2_000 if classes == 2 else 600 if classes < 6 else max(400, 40 * classes)
     number = 1 + (mass >= second) + (mass >= 5_000) + (mass >= 50_000)
     return _limited((2,) * number, max_depth)
 
