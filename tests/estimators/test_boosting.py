@@ -27,6 +27,7 @@ from privet import (
 )
 from privet.ensemble import Ensemble
 from privet.errors import PrivetError, SchemaError
+from privet.export import to_text
 from privet.learners import boosting
 from privet.learners.boosting import (
     SHORT_STEP,
@@ -400,12 +401,12 @@ def test_a_single_tree_is_booked_as_its_ledger_file_can_pay(total, accountant, a
 @pytest.mark.parametrize(
     ("options", "bought"),
     [
-        ({"n_rows": 749}, False),  # rows x epsilon of two per cent is below 15
-        ({"n_rows": 750}, True),
-        ({"n_rows": 5_000, "epsilon": 0.1}, False),
+        ({"n_rows": 20}, True),
+        ({"n_rows": 5_000, "epsilon": 0.1}, True),
         ({"n_rows": 5_000, "delta": 1e-6}, True),
-        ({"n_rows": 100, "delta": 1e-6}, False),
-        ({}, False),  # the noisy count: about 300 rows
+        ({"n_rows": 230, "delta": 1e-6}, False),  # rows x epsilon of two per cent is below 15
+        ({"n_rows": 250, "delta": 1e-6}, True),
+        ({}, True),  # the noisy count: about 300 rows
         ({"epsilon": 20.0}, True),
         ({"epsilon": math.inf}, True),
     ],
@@ -426,6 +427,42 @@ def test_rows_times_epsilon_decide_whether_a_reach_is_bought(options, bought):
     assert later == a_round + a_scale + 2 * a_round + a_scale + a_round  # before rounds 1 and 3
     if options.get("epsilon") != math.inf:
         assert model.privacy_.epsilon == pytest.approx(options.get("epsilon", 1.0), rel=1e-9)
+
+
+@SEEDED
+@pytest.mark.parametrize(
+    ("rows", "shares"), [(800, (2, 2, 3)), (500, (3, 3, 3)), (150, (10, 10, 10)), (20, (20,) * 3)]
+)
+def test_a_reach_has_what_it_needs_of_a_pure_budget(rows, shares):
+    model = boost("number", n_rounds=1, random_state=0, n_rows=rows)
+    model.fit(*make_table("number", 300))
+    assert [100 * entry.epsilon for entry in model.privacy_.entries[:3]] == list(shares)
+    assert questions(model)[:3] == ["quantiles", "scale", "gradients"]
+
+
+@SEEDED
+@pytest.mark.parametrize(
+    ("options", "constant"),
+    [
+        ({"n_rows": 149}, True),
+        ({"n_rows": 150}, False),
+        ({"n_rows": 1_350, "delta": 1e-6, "epsilon": 0.1}, True),
+        ({"n_rows": 1_400, "delta": 1e-6, "epsilon": 0.1}, False),
+        ({"n_rows": 20, "n_rounds": 1}, False),  # who asks for rounds gets them
+        ({"epsilon": 0.3}, True),  # the noisy count: about 300 rows
+    ],
+    ids=str,
+)
+def test_where_nothing_can_be_learnt_the_median_is_all(options, constant):
+    table, target = make_table("number", 300)
+    model = boost("number", random_state=0, **options).fit(table, target)
+    asked = questions(model)[0 if "n_rows" in options else 1 :]
+    assert (asked == ["quantiles"]) == constant
+    assert (len(model.predictor_.trees) == 0) == constant
+    assert model.privacy_.epsilon == pytest.approx(options.get("epsilon", 1.0), rel=1e-9)
+    if constant:
+        assert len(set(model.predict(table).tolist())) == 1
+        assert to_text(model.predictor_).startswith("y: a constant\n")
 
 
 @SEEDED

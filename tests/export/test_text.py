@@ -201,7 +201,7 @@ def test_limits_hold_for_ensembles(boosted):
 def test_no_trees():
     schema = Schema({"x": Numeric(0, 1)}, "y", bounds=(0, 9))
     assert to_text(Ensemble(schema, (1.5,), ())).splitlines() == [
-        "y: additive model of 0 trees whose scores add up to the target, in its own units",
+        "y: a constant",
         "start: +1.5",
     ]
 

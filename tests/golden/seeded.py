@@ -394,6 +394,8 @@ keep(
 keep("boosting_number_reach", _number, "number", epsilon=2.0)
 keep("boosting_number_reach_declared", _number, "number", epsilon=2.0, n_rows=ROWS)
 keep("boosting_number", _number, "number", epsilon=0.5)
+keep("boosting_number_little", _number, "number", epsilon=0.2)
+keep("boosting_number_constant", _number, "number", epsilon=0.05)
 keep("boosting_number_tested", _number, "number", n_rounds=2, max_depth=1, test_share=0.3)
 keep("boosting_number_delta", _number, "number", delta=1e-6, n_rounds=3)
 keep("boosting_number_delta_auto", _number, "number", delta=1e-6, epsilon=0.5)

@@ -319,7 +319,13 @@ def _forests(epsilon: float) -> Iterator[Case]:
         PrivateTreeRegressor(epsilon, NUMBER, max_depth=1, n_rows=round(2_000 / epsilon)),
         follow,
     )
-    for criterion in ("linear", "sad", "sse"):
+    yield Case(
+        "tree",
+        "a number, linear",
+        PrivateTreeRegressor(epsilon, NUMBER, max_depth=1, n_rows=math.ceil(200 / epsilon)),
+        follow,
+    )
+    for criterion in ("sad", "sse"):
         yield Case(
             "tree",
             f"a number, {criterion}",

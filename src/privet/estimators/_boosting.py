@@ -196,10 +196,11 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
 class PrivateBoostingRegressor(_Boosting, PrivateRegressor):
     """Private boosted trees for a number.
 
-    As :class:`PrivateBoostingClassifier`, always with rounds, on residuals that are cut at a
-    distance: a private scale of them, bought anew as the model grows, or on small tables a public
-    part of the target's range. Noise is proportional to that distance, so that bounds of the target
-    that are wider than need be cost little.
+    As :class:`PrivateBoostingClassifier`, but never a single tree, on residuals that are cut at a
+    distance: a private scale of them, bought anew as the model grows, or on small tables with
+    ``delta`` a public part of the target's range. Noise is proportional to that distance, so that
+    bounds of the target that are wider than need be cost little. Where rows x epsilon is below
+    about 150, nothing can be learnt but the target's private median, and this is the model.
 
     Parameters
     ----------

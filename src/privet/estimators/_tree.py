@@ -151,8 +151,8 @@ class PrivateTreeRegressor(SingleTree, PrivateRegressor):
     Blocks of up to three levels are drawn at once from the exponential mechanism over all such
     trees, on records that pull at the mean of their cell; each buys the means of its leaves, drawn
     towards the mean above by the noise's deviation. Residuals are cut at a private scale of them,
-    bought anew from block to block, or on small tables at a public part of the target's range:
-    noise is proportional to that, and by the other criteria to the whole range.
+    bought anew from block to block: noise is proportional to that, and by the other criteria to the
+    whole range. Where rows x epsilon is below about 150, the target's private median is the model.
 
     Parameters
     ----------

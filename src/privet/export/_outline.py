@@ -111,6 +111,8 @@ def shape_tree(shape: Shape, schema: Schema) -> Tree:
 
 def summary(ensemble: Ensemble) -> str:
     """Say of how many trees an ensemble consists and what their scores mean."""
+    if not ensemble.trees:
+        return "a constant"
     kind, schema = "additive model" if ensemble.additive else "ensemble", ensemble.schema
     if schema.classes is None:
         meaning = "the target, in its own units"

@@ -171,7 +171,10 @@ def learn_number(
     schema, budget = table.schema, table.ledger.budget
     assert schema.bounds is not None
     low, high = schema.bounds
-    start = start_with_reach(table, amount, n_rows)
+    start = start_with_reach(table, amount, n_rows, always=n_rounds is not None)
+    first = (low + start.score * (high - low),)
+    if not start.amount:
+        return Ensemble(schema, first, ())
     plan = make_plan(schema, start.rows, start.amount, budget, n_rounds, max_depth)
     rounds, scaling = _set_aside_scales(plan.rounds, start)
     view = make_view(table, plan.grid, plan.quantiles)
@@ -196,7 +199,7 @@ def learn_number(
         scores.add(leaves, values)
         deviations = plan.rate * far * _newton(found.deviation, found.curvature, found.deviation)
         trees.append(score_tree(subtree, view, values * (high - low), deviations * (high - low)))
-    return Ensemble(schema, (low + start.score * (high - low),), tuple(trees))
+    return Ensemble(schema, first, tuple(trees))
 
 
 def _set_aside_scales(

@@ -2,12 +2,14 @@
 
 Noise is proportional to the distance at which residuals are cut. Where rows x epsilon pays for it,
 that distance is a bought scale: about a private median first, then again as the model grows. Where
-it does not, it is a public part of the target's range. Proof: ``docs/proofs/reach.md``; rules:
+it does not, it is a public part of the target's range, and where nothing can be learnt, the median
+is all. Proof: ``docs/proofs/reach.md``; rules:
 ``docs/rules.md``.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -19,6 +21,10 @@ from privet.tables import Cells, Scores, Table, pull_deviation
 
 #: Part of the budget for the median of the target, for the scale about it, and for the mean.
 MEDIAN_SHARE, SCALE_SHARE, MEAN_SHARE = Fraction(2, 100), Fraction(2, 100), Fraction(3, 100)
+#: On few rows of a pure budget each of the three has what a scale needs, at most this part.
+MOST_SHARE = Fraction(20, 100)
+#: With fewer rows x epsilon the median is all that is learnt: pure, and in zCDP.
+CONSTANT_BELOW = (150, 70)
 #: Part of the rounds' or blocks' budget for later scales.
 LATER_SHARE = Fraction(3, 100)
 #: Scales are bought if rows x epsilon of the first one is at least this.
@@ -46,7 +52,7 @@ class NumberStart:
     score : float
         The first score, as a part of the way between the target's bounds.
     amount : amount
-        What is left.
+        What is left; nothing, if this score is all there is to learn.
     rows : int
         How many rows there are: declared, or a noisy count.
     reach : float or None
@@ -59,28 +65,44 @@ class NumberStart:
     reach: float | None
 
 
-def start_with_reach(table: Table, amount: Amount, n_rows: int | None) -> NumberStart:
-    """Buy a first score, and the scale of the residuals where rows x epsilon pays for it."""
+def start_with_reach(
+    table: Table, amount: Amount, n_rows: int | None, *, always: bool = False
+) -> NumberStart:
+    """Buy a first score, and the scale of the residuals where rows x epsilon pays for it.
+
+    ``always`` leaves something for the model, even where a constant is better.
+    """
     schema, budget = table.schema, table.ledger.budget
-    assert schema.bounds is not None
-    low, high = schema.bounds
     rows, amount = know_rows(table, amount, n_rows)
-    if rows * budget.selection_epsilon(amount * SCALE_SHARE) < ENOUGH_FOR_SCALES:
+    zcdp = budget.accountant != "pure"
+    if rows * budget.selection_epsilon(amount) < CONSTANT_BELOW[zcdp] and not always:
+        return NumberStart(_median(table, amount), Fraction(0), rows, None)
+    shares = [MEDIAN_SHARE, SCALE_SHARE, MEAN_SHARE]
+    enough = rows * float(budget.selection_epsilon(amount * SCALE_SHARE)) / ENOUGH_FOR_SCALES
+    if enough < 1 and zcdp:
         (score,), left, _ = start_of_number(table, amount)
         return NumberStart(score, left, rows, None)
-    cuts = table.quantiles(schema.target, 2, amount * MEDIAN_SHARE)
-    median = (cuts[0] - low) / (high - low) if cuts else 0.5
+    if enough < 1:
+        needed = Fraction(math.ceil(_PARTS * SCALE_SHARE / enough), _PARTS)
+        shares = [max(share, min(needed, MOST_SHARE)) for share in shares]
+    for_median, for_scale, for_mean = (amount * share for share in shares)
+    median = _median(table, for_median)
     root, scores = table.root(), table.start_scores((median,))
-    meaning = amount * MEAN_SHARE
-    beyond = BEYOND_MEAN * pull_deviation(schema, budget, meaning)
-    reach = buy_scale(
-        table, root, scores, amount * SCALE_SHARE, rows=rows, beyond=beyond, least=FIRST_LEAST
-    )
-    found = root.noisy_gradients(scores, meaning, reach=reach)
+    beyond = BEYOND_MEAN * pull_deviation(schema, budget, for_mean)
+    reach = buy_scale(table, root, scores, for_scale, rows=rows, beyond=beyond, least=FIRST_LEAST)
+    found = root.noisy_gradients(scores, for_mean, reach=reach)
     mean = float(found.pull[0, 0]) / max(1.0, float(found.curvature[0, 0]))
     score = median + reach * min(max(mean, -1.0), 1.0)
-    spent = amount * (MEDIAN_SHARE + SCALE_SHARE + MEAN_SHARE)
-    return NumberStart(min(max(score, 0.0), 1.0), less(amount, spent), rows, reach)
+    left = less(amount, amount * sum(shares))
+    return NumberStart(min(max(score, 0.0), 1.0), left, rows, reach)
+
+
+def _median(table: Table, amount: Amount) -> float:
+    """Buy the median of the target, as a part of the way between its bounds."""
+    assert table.schema.bounds is not None
+    low, high = table.schema.bounds
+    cuts = table.quantiles(table.schema.target, 2, amount)
+    return (cuts[0] - low) / (high - low) if cuts else 0.5
 
 
 def buy_scale(

@@ -93,6 +93,10 @@ def _learn_in_blocks(
     merge: bool,
 ) -> Tree:
     start = start_with_reach(table, amount, n_rows)
+    if not start.amount:
+        view = make_view(table, grid_of(table.schema), None)
+        nothing = Growth([], table.root(view))
+        return _tree(table.schema, nothing, view, np.full((1, 1), start.score))
     rows, budget = start.rows, table.ledger.budget
     seen = _choose_view(table, rows, start.amount)
     depths = block_depths(seen.mass, max_depth, three_from=THREE_BLOCKS_FROM)
