@@ -594,7 +594,7 @@ def write_report(path: Path, rows: Rows, notes: list[str]) -> None:
     measured = sorted({row.version for row in rows.values()})
     text = [
         "# Utility\n",
-        f"Last command: `{command()}`; it was run in parts, and what earlier ones measured is kept\n",
+        f"Last command: `{command()}`; what earlier ones measured is kept\n",
         f"- {machine()}",
         f"- {versions('numpy', 'pandas')}; measured with {'; '.join(measured)}",
         f"- {FOLDS} stratified, shuffled folds, repeated with the seeds 0, 1, 2, ...; the same "
