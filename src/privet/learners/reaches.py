@@ -83,8 +83,9 @@ def start_with_reach(
         (score,), left, _ = start_of_number(table, amount)
         return NumberStart(score, left, rows, None)
     if enough < 1:
-        needed = Fraction(math.ceil(_PARTS * SCALE_SHARE / enough), _PARTS)
-        shares = [max(share, min(needed, MOST_SHARE)) for share in shares]
+        needed = SCALE_SHARE / max(enough, 0.01)
+        given = min(Fraction(math.ceil(_PARTS * needed), _PARTS), MOST_SHARE)
+        shares = [max(share, given) for share in shares]
     for_median, for_scale, for_mean = (amount * share for share in shares)
     median = _median(table, for_median)
     root, scores = table.root(), table.start_scores((median,))
