@@ -84,7 +84,7 @@ def start_with_reach(
         return NumberStart(score, left, rows, None)
     if enough < 1:
         needed = SCALE_SHARE / max(enough, 0.01)
-        given = min(Fraction(math.ceil(_PARTS * needed), _PARTS), MOST_SHARE)
+        given = min(Fraction(math.ceil(round(_PARTS * needed, 6)), _PARTS), MOST_SHARE)
         shares = [max(share, given) for share in shares]
     for_median, for_scale, for_mean = (amount * share for share in shares)
     median = _median(table, for_median)
