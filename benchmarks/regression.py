@@ -322,7 +322,7 @@ def write_report(path: Path, fits: Fits, notes: list[str]) -> None:
     measured = sorted({fit.version for fit in fits.values()})
     text = [
         "# Regression\n",
-        f"Command: `{command()}`\n",
+        f"Last command: `{command()}`; what earlier ones measured is kept\n",
         f"- {machine()}",
         f"- {versions('numpy', 'pandas')}; measured with {'; '.join(measured)}",
         "- a tenth of the rows held out, by the seeds 0, 1, 2, ...; the same splits for all models",

@@ -1,6 +1,7 @@
 """The additive model as people use it: curves, what they cost, and how bins are joined."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -164,9 +165,11 @@ def test_the_ledger_adds_up_to_what_was_asked(kind, epsilon, delta, rows, seed):
 @KINDS
 @pytest.mark.parametrize("budget", [Budget(2.5), Budget(rho=0.1), Budget(2, delta=1e-6)], ids=str)
 def test_the_learner_spends_exactly_the_amount(kind, budget):
-    table = PrivateTable(*make_table(kind, 60), SCHEMAS[kind], budget, random_state=0)
+    table = PrivateTable(*make_table(kind, 300), SCHEMAS[kind], budget, random_state=0)
     additive.learn(table, amount=budget.limit * Fraction(2, 3))
-    assert table.ledger.left == budget.limit / 3
+    # A choice takes a double, rounded down, and in zCDP costs what that is worth.
+    assert budget.limit / 3 <= table.ledger.left < budget.limit / 3 + Fraction(1, 10**15)
+    assert kind == "number" or table.ledger.left == budget.limit / 3
     sweeps = {"pure": 5, "zCDP": 20}[budget.accountant]
     asked = [entry.question.kind for entry in table.ledger.entries]
     if kind == "two" and budget.accountant == "zCDP":
@@ -174,17 +177,42 @@ def test_the_learner_spends_exactly_the_amount(kind, budget):
         return
     pulls = 3 * sweeps + (kind == "number")
     assert asked.count("gradients") == pulls
-    assert asked.count("row-count") == 3
+    assert asked.count("row-count") == 3 + (kind == "number")
+    if kind == "number":
+        assert asked[:4] == ["row-count", "quantiles", "scale", "gradients"]
+
+
+@SEEDED
+def test_where_nothing_can_be_learnt_the_median_is_all():
+    table, target = make_table("number", 300)
+    model = add_up("number", epsilon=0.3, random_state=0).fit(table, target)
+    asked = [entry.question.kind for entry in model.privacy_.entries]
+    assert asked == ["row-count", "quantiles"]
+    assert len(set(model.predict(table).tolist())) == 1
+
+
+@SEEDED
+@DELTAS
+def test_wider_bounds_cost_little(delta):
+    """Of 6 seeds each the worst had 1.24 times the error; with a public reach the best had 6."""
+    table, target = make_table("number", 3_000)
+    errors = []
+    for width in (1, 10):
+        schema = replace(SCHEMAS["number"], bounds=(5 - 5 * width, 5 + 5 * width))
+        model = PrivateAdditiveRegressor(1.0, schema, delta=delta, random_state=0)
+        errors.append(np.mean((model.fit(table, target).predict(table) - target) ** 2))
+    assert errors[1] < 1.6 * errors[0]
 
 
 def test_a_ledger_file_pays_for_epsilon_and_delta(tmp_path):
     store = LedgerStore.create(tmp_path / "books", Budget(rho=0.03), columns=["a", "b", "c", "y"])
     model = add_up("number", delta=1e-6, ledger=store).fit(*make_table("number", 200))
     assert model.privacy_.private
-    assert store.spent == Budget(1.0, delta=1e-6).limit
+    spent, limit = store.spent, Budget(1.0, delta=1e-6).limit
+    assert limit * (1 - Fraction(1, 10**12)) < spent <= limit  # choices take doubles, rounded down
     with pytest.raises(BudgetExceeded):
         add_up("number", delta=1e-6, ledger=store).fit(*make_table("number", 200))
-    assert store.spent == Budget(1.0, delta=1e-6).limit
+    assert store.spent == spent
 
 
 @pytest.mark.parametrize("kind", ["two", "number"])

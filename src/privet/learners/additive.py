@@ -20,7 +20,8 @@ from privet.ensemble import Ensemble
 from privet.learners import slopes
 from privet.learners._assembly import score_tree
 from privet.learners._views import make_view
-from privet.learners.budgets import less, start_of_classes, start_of_number
+from privet.learners.budgets import less, start_of_classes
+from privet.learners.reaches import LONGEST, start_with_reach
 from privet.privacy.budget import Amount
 from privet.schema import Numeric
 from privet.tables import Branch, Gradients, Leaf, Split, Table, View, pull_deviation
@@ -39,6 +40,9 @@ SWEEPS = {"zCDP": 20, "pure": 5}
 MOST_VISITS = 2_000
 #: How far a curve may move in all sweeps together, in full Newton steps.
 PATH = 3.0
+#: Residuals of a number are cut at this many of the first scale of residuals, or half of the range
+#: where none is bought; times the second number after each sweep, down to the third in all.
+REACHES, NARROWER, NARROWEST = 2, 0.85, 0.4
 #: The noisy mean curvature of a record's score is clipped to this range.
 LEAST_CURVATURE, MOST_CURVATURE = 0.03, 0.2
 #: A bin stands alone if it has this many times the records that a curve's noise is worth.
@@ -48,8 +52,16 @@ FULL = 4.0
 def learn(table: Table, *, amount: Amount) -> Ensemble:
     """Learn for at most an amount of the table's budget."""
     schema, budget = table.schema, table.ledger.budget
-    number, whole = schema.classes is None, amount
-    start, amount, rows = (start_of_number if number else start_of_classes)(table, amount)
+    number, whole, widest = schema.classes is None, amount, 0.0
+    start: tuple[float, ...]
+    if number:
+        begun = start_with_reach(table, amount, None)
+        start, amount, rows = (begun.score,), begun.amount, begun.rows
+        widest = LONGEST if begun.reach is None else min(LONGEST, REACHES * begun.reach)
+        if not amount:
+            return _assemble(make_view(table, GRID, None, halvings=HALVINGS), start, [])
+    else:
+        start, amount, rows = start_of_classes(table, amount)
     first: slopes.Slopes | None = None
     if budget.accountant == "zCDP" and len(schema.classes or ()) == 2:
         alone = rows * float(budget.selection_epsilon(whole)) < BENT_FROM
@@ -78,7 +90,7 @@ def learn(table: Table, *, amount: Amount) -> Ensemble:
     else:
         scores = first.scores(table, table.root(first.view))
     for sweep in range(n_sweeps):
-        reach = max(0.5 * 0.85**sweep, 0.2) if number else 0.0
+        reach = widest * max(NARROWER**sweep, NARROWEST)
         for curve in curves:
             cells = root.split([curve.split])
             found = cells.noisy_gradients(scores, each, reach=reach)
