@@ -204,7 +204,9 @@ def test_a_command_that_is_told_to_end_leaves_nothing(number, folder):
         "import signal, time, privet.cli\n"
         f"signal.signal({int(number)}, signal.SIG_DFL)\n"  # also where tests run under nohup
         "from privet.estimators import DiffPID3Classifier as kind\n"
-        "def wait(*_, **__):\n    print('learning', flush=True)\n    time.sleep(60)\n"
+        # Short sleeps: a signal that comes just before one is only looked at after it.
+        "def wait(*_, **__):\n    print('learning', flush=True)\n"
+        "    for _ in range(600):\n        time.sleep(0.1)\n"
         "kind._learn = wait\n"
         "privet.cli.main()"
     )

@@ -48,8 +48,8 @@ def ledger(tmp_path_factory):
 def tree(ledger):
     privet.PrivateTreeClassifier(0.5, PATIENTS, ledger=ledger).fit(TABLE)
     return privet.PrivateTreeClassifier(
-        1.0, PATIENTS, ledger=ledger, test_share=0.25, test_by="sex"
-    ).fit(TABLE)
+        1.0, PATIENTS, ledger=ledger, test_share=0.25, test_by="sex", max_depth=4
+    ).fit(TABLE)  # with more than 16 leaves it would have no picture
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def additive():
 
 @pytest.fixture(scope="module")
 def persons():
-    rows = pa.table(make_stays(500, seed=1))
+    rows = pa.table(make_stays(1_500, seed=1))
     return privet.PrivateTreeClassifier(1.0, STAYS).fit(rows)
 
 
@@ -74,7 +74,7 @@ def days():
     schema = Schema(
         {name: PATIENTS.features[name] for name in names}, "days_in_hospital", bounds=(0, 30)
     )
-    return privet.PrivateTreeRegressor(1.0, schema).fit(TABLE)
+    return privet.PrivateTreeRegressor(1.0, schema, max_depth=3).fit(TABLE)
 
 
 MODELS = ["tree", "boosted", "additive", "persons", "days"]
