@@ -22,14 +22,7 @@ def command() -> str:
     given = iter(sys.argv[1:])
     for word in given:
         name, _, value = word.partition("=")
-        if name not in (
-            "--out",
-            "--data",
-            "--peer-python",
-            "--dpmm-python",
-            "--against",
-            "--wheel",
-        ):
+        if name not in ("--out", "--data", *tools):
             words.append(word)
             continue
         if not value:

@@ -5,9 +5,9 @@ epsilon from 30 to 600: the error of a model as a part of that of the mean of th
 which is no private model. ``PrivateBoostingRegressor``, pure and with delta, and
 ``PrivateTreeRegressor``, all by default. The data sets are public, so that fits are seeded.
 
-Run ``python benchmarks/few_numbers.py``; it writes ``few_numbers.csv`` and ``few_numbers.md``. With
-``--label old`` and an older checkout first on ``PYTHONPATH``, that one is measured beside. What the
-CSV already has is kept.
+Run ``python benchmarks/few_numbers.py``; it writes ``few_numbers.csv``, ``few_numbers.md`` and
+``few_numbers.png``. With ``--label old`` and an older checkout first on ``PYTHONPATH``, that one is
+measured beside. What the CSV already has is kept.
 """
 
 from __future__ import annotations
@@ -77,18 +77,20 @@ def measure(args: argparse.Namespace, lines: Lines) -> None:
             print(half, name, flush=True)
 
 
+def errors_of(lines: Lines, half: str, label: str, model: str, mass: int) -> list[float]:
+    """Return the errors over sets and seeds."""
+    key = (half, label, model, str(mass))
+    names = ("half", "label", "model", "mass")
+    return [float(line["error"]) for line in lines if tuple(line[n] for n in names) == key]
+
+
 def result_table(lines: Lines, half: str) -> str:
     """Return geometric means over sets and seeds, the greatest, and how many are worse."""
     rows = []
     for model, label in itertools.product(MODELS, LABELS):
         row = [MODELS[model], LABELS[label]]
         for mass in MASSES:
-            found = [
-                float(line["error"])
-                for line in lines
-                if (line["half"], line["label"], line["model"], int(line["mass"]))
-                == (half, label, model, mass)
-            ]
+            found = errors_of(lines, half, label, model, mass)
             if not found:
                 row.append("")
                 continue
@@ -114,7 +116,39 @@ def write_report(path: Path, lines: Lines) -> None:
     ]
     for half, names in (("choose", CHOOSE), ("confirm", CONFIRM)):
         text += [f"## {', '.join(names)}\n", result_table(lines, half)]
+    text.append("![Errors by rows x epsilon](few_numbers.png)\n")
     path.write_text("\n".join(text), encoding="utf-8")
+
+
+def draw(path: Path, lines: Lines) -> None:
+    """Draw the geometric means, and the greatest errors, of both halves together."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
+    for axis, (model, name) in zip(axes, MODELS.items(), strict=True):
+        for label, colour in zip(LABELS, ("C7", "C0"), strict=True):
+            found = [
+                [
+                    error
+                    for half in ("choose", "confirm")
+                    for error in errors_of(lines, half, label, model, mass)
+                ]
+                for mass in MASSES
+            ]
+            if all(found):
+                means = [np.exp(np.mean(np.log(errors))) for errors in found]
+                axis.plot(MASSES, means, f"{colour}-o", label=f"{LABELS[label]}, mean")
+                axis.plot(MASSES, list(map(max, found)), f"{colour}:", label="the greatest")
+        axis.axhline(1, color="0.6", linewidth=1)
+        axis.set(xscale="log", yscale="log", title=name, xlabel="rows x epsilon")
+        axis.set_xticks(MASSES, [f"{mass}" for mass in MASSES])
+        axis.minorticks_off()
+    axes[0].set_ylabel("error / that of the mean")
+    axes[0].legend(fontsize=8)
+    figure.savefig(path, dpi=120)
 
 
 def main() -> None:
@@ -138,6 +172,7 @@ def main() -> None:
         out.writerows(lines)
     if args.label == "new":
         write_report(args.out / "few_numbers.md", lines)
+        draw(args.out / "few_numbers.png", lines)
 
 
 if __name__ == "__main__":

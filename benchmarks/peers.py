@@ -5,14 +5,14 @@
   against pure ones;
 * squared error: ``PrivateBoostingRegressor``, in the same way.
 
-Nothing is fitted here: the folds are those of ``utility.py`` (``utility_folds.csv``, the first
-repeat), the splits those of ``regression.py`` (``regression.csv``), at epsilon 0.1 and 1. Where one
-of two models was not measured by fold, means and standard errors of ``utility.csv`` (more runs on
-the same folds) are compared, not in pairs. A cell is a set, an epsilon, a measure and a peer; its
-difference is the mean over the folds of ours less the peer's, the sign turned so that more is
+Nothing is fitted here: the folds are those of ``utility.py`` (``utility_folds.csv``) that both
+models have, the splits those of ``regression.py`` (``regression.csv``), at epsilon 0.1 and 1. Where
+one of two models was not measured by fold, means and standard errors of ``utility.csv`` (more runs
+on the same folds) are compared, not in pairs. A cell is a set, an epsilon, a measure and a peer;
+its difference is the mean over the folds of ours less the peer's, the sign turned so that more is
 better. Its one-sided p-value is that of a paired t-test, and Holm's correction is over all cells.
-*Below* is a corrected p under 0.0228, that of two standard errors. With five runs that finds only
-large differences, hence the same with normal p-values, too.
+*Below* is a corrected p under 0.0228, that of two standard errors. Some cells have five runs or
+fewer, which find only large differences, hence the same with normal p-values, too.
 
 Run ``python benchmarks/peers.py`` after the other two; it writes ``peers.csv`` and ``peers.md``.
 """
@@ -305,8 +305,9 @@ def write_report(path: Path, cells: list[Cell]) -> None:
         f"{sum(not cell.paired for cell in cells)} of {len(cells)} cells (u) are not in pairs: of "
         "one of the two models folds were not kept, but means and standard errors of up to 20 runs",
         "- p: paired t-test, one-sided; Holm's correction over all cells of this file; *below* is "
-        f"a corrected p under {LEVEL}, that of two standard errors. With so few runs a corrected "
-        "t-test can hardly find anything; so the same is shown with normal p-values, which take "
+        f"a corrected p under {LEVEL}, that of two standard errors. With the few runs of some "
+        "cells a corrected t-test can hardly find anything; so the same is shown with normal "
+        "p-values, which take "
         "few runs for many and find too much, and all cells below by two standard errors are "
         f"listed. About {expected(cells):.0f} of {len(cells)} would be by chance if all were equal",
         "- DP-EBM with the rate chosen on the test folds (of "

@@ -3,8 +3,7 @@
 Noise is proportional to the distance at which residuals are cut. Where rows x epsilon pays for it,
 that distance is a bought scale: about a private median first, then again as the model grows. Where
 it does not, it is a public part of the target's range, and where nothing can be learnt, the median
-is all. Proof: ``docs/proofs/reach.md``; rules:
-``docs/rules.md``.
+is all. Proof: ``docs/proofs/reach.md``; rules: ``docs/rules.md``.
 """
 
 from __future__ import annotations
@@ -83,7 +82,8 @@ def start_with_reach(
         (score,), left, _ = start_of_number(table, amount)
         return NumberStart(score, left, rows, None)
     if enough < 1:
-        needed = SCALE_SHARE / max(enough, 0.01)
+        needed = SCALE_SHARE / max(enough, 0.01)  # more than MOST_SHARE below a tenth
+        # Rounded up, but not for the error of a double.
         given = min(Fraction(math.ceil(round(_PARTS * needed, 6)), _PARTS), MOST_SHARE)
         shares = [max(share, given) for share in shares]
     for_median, for_scale, for_mean = (amount * share for share in shares)
