@@ -359,16 +359,20 @@ class Model:
         """What the released numbers of a node may be off by: three standard deviations, by name.
 
         Of ``class_counts`` and ``count``, as far as the card's mechanisms say it; the largest, if
-        levels of the tree were asked at different costs. Whatever is no more than that may be
+        levels of the tree were asked at different costs. What was asked of the whole table, before
+        a tree was learnt, is not meant if no root holds it. Whatever is no more than that may be
         noise and nothing else. Empty for a model of several parties: the card has the noise of each
         one's answers, and released numbers are sums of these.
         """
         found: dict[str, float] = {}
         if self.privacy.protocol is not None:
             return found
+        trees = (self.predictor,) if isinstance(self.predictor, Tree) else self.predictor.trees
         for name, kind in _RELEASED.items():
+            rooted = any(name in tree.nodes[0].released for tree in trees)
             asked = [e for e in self.privacy.entries if e.question.kind is kind]
-            learnt = [e.variance for e in asked if e.place.portion != "test"]
+            meant = [e for e in asked if rooted or e.place.level != 0]
+            learnt = [e.variance for e in meant if e.place.portion != "test"]
             known = [variance for variance in learnt if variance is not None]
             if known and len(known) == len(learnt):
                 found[name] = NOISE_WIDTH * math.sqrt(max(known)) / self.schema.unit_parts

@@ -141,10 +141,11 @@ class Tree:
     @cached_property
     def depth(self) -> int:
         """The number of tests on the longest path."""
-        return max(self._depths)
+        return max(self.depths)
 
     @cached_property
-    def _depths(self) -> list[int]:
+    def depths(self) -> list[int]:
+        """How many tests there are above each node."""
         depths = [0] * len(self.nodes)
         for place, node in enumerate(self.nodes):
             for child in node.children:
@@ -205,6 +206,42 @@ class Tree:
         return values
 
     @cached_property
+    def reached(self) -> NDArray[np.float64]:
+        """The part of the records that reaches each node, by released counts, where there are any.
+
+        Without counts all branches of a test count alike, but for one that nothing but missing or
+        unknown values go to, which counts nothing.
+        """
+        parts = np.zeros(len(self.nodes))
+        counts = [_count(node) for node in self.nodes]
+        if all(counts[leaf] is not None for leaf in self.leaves()):
+            for place in reversed(range(len(self.nodes))):  # children come after their parents
+                children = list(self.nodes[place].children)
+                parts[place] = parts[children].sum() if children else max(counts[place] or 0, 0)
+        if parts[0] > 0:
+            return np.asarray(parts / parts[0])
+        parts[0] = 1.0
+        for place, node in enumerate(self.nodes):
+            found = [child for k, child in enumerate(node.children) if not _lost(node, k)]
+            for child in found:
+                parts[child] = parts[place] / len(found)
+        return parts
+
+    @cached_property
+    def means(self) -> NDArray[np.float64]:
+        """The leaves' values by position; in a test, the mean of what lies below it.
+
+        Weighed by :attr:`reached`; where nothing reaches any branch, all count alike.
+        """
+        means = self.values.copy()
+        for place in reversed(range(len(self.nodes))):  # children come after their parents
+            below = list(self.nodes[place].children)
+            if below:
+                parts = self.reached[below] if self.reached[below].any() else np.ones(len(below))
+                means[place] = (parts[:, None] * means[below]).sum(axis=0) / parts.sum()
+        return means
+
+    @cached_property
     def _flat(self) -> _Flat:
         return _Flat(self)
 
@@ -221,6 +258,21 @@ class Tree:
         listed = _fields(plain, {"nodes"}, "the tree")["nodes"]
         nodes = tuple(_node_from_dict(entry) for entry in _typed(listed, list, "nodes"))
         return cls(schema, nodes, scores)
+
+
+def _count(node: Node) -> int | None:
+    """Return the released number of records of a node, if there is one."""
+    classes, count = node.released.get("class_counts"), node.released.get("count")
+    if isinstance(classes, tuple):
+        return sum(classes)
+    return count if isinstance(count, int) else None
+
+
+def _lost(node: Node, child: int) -> bool:
+    """Tell whether nothing but missing or unknown values go to a child."""
+    if isinstance(node.test, Cut):
+        return bool(node.test.edges) and child == len(node.test.edges) + 1
+    return node.test is not None and child not in node.test.children
 
 
 class _Flat:

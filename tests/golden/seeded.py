@@ -75,6 +75,7 @@ SCHEMAS = {
     "two": Schema(FEATURES, "ill", classes=["no", "yes"], table="patients"),
     "four": Schema(FEATURES, "stage", classes=[1, 2, 3, 4]),
     "number": Schema(FEATURES, "days", bounds=(-10, 30)),
+    "rare": Schema(FEATURES, "ill", classes=["no", "yes"]),
     "flags": Schema({f"flag {j}": Categorical([0, 1]) for j in range(6)}, "any", classes=[0, 1]),
 }
 ROWS = 2_000
@@ -111,8 +112,8 @@ def make_table(name: str) -> tuple[pa.Table, Schema]:
         "ward": [(*WARDS, "cellar")[code] for code in ward],
         "grade": [None if i % 29 == 0 else int(code) for i, code in enumerate(grade)],
     }
-    if name == "two":
-        label = np.where(days > 8, "yes", "no").astype(object)
+    if name in ("two", "rare"):
+        label = np.where(days > (8 if name == "two" else 17), "yes", "no").astype(object)
         label[::41], label[3::53] = None, "perhaps"
         columns["ill"] = label.tolist()
     elif name == "four":
@@ -365,6 +366,11 @@ for _criterion in ("sad", "sse"):
 # Boosting
 _classes, _number = PrivateBoostingClassifier, PrivateBoostingRegressor
 keep("boosting_tree", _classes, "two", epsilon=0.5)
+keep("boosting_tree_four", _classes, "four", n_rows=ROWS)
+keep("boosting_rare", _classes, "rare", epsilon=0.4, n_rows=ROWS)
+keep("boosting_rare_counted", _classes, "rare", epsilon=0.4)
+keep("boosting_slopes_rare", _classes, "rare", delta=1e-6, n_rows=ROWS)
+keep("boosting_few", _classes, "two", n_rows=ROWS)
 keep("boosting_labels", _classes, "two", aim="labels", n_rows=ROWS)
 keep("boosting_labels_counted", _classes, "two", aim="labels")
 keep("boosting", _classes, "two", epsilon=8.0)

@@ -228,6 +228,9 @@ def _added(epsilon: float) -> Iterator[Case]:
             "boosting", f"a test share, {account}",
             number(schema=NUMBER, test_share=0.5, **one_round), {"paths": 4},
         )  # fmt: skip
+        if delta is None:  # a tree, after counts have said whether a class is rare
+            some: dict[str, Any] = {"max_depth": 1, "n_rows": round(600 / epsilon), **given}
+            yield Case("boosting", "one tree, pure", classes(schema=ONE, **some), follow)
         many = round((2_000 if delta is None else 1_000) / epsilon)
         yield Case(
             "boosting", f"bought reach, {account}",

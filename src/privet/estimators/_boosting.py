@@ -64,7 +64,8 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
     budget and the number of rows. With ``delta`` and two classes, small tables are ranked by slopes
     instead, a few functions of every feature, and the labels of one drawn tree; where rows are too
     few, and on small tables of more classes, the model is one tree with noisy class counts in its
-    leaves.
+    leaves, and lines that rank records within them; if one of two classes is rare, a tree that
+    tells where it is less rare.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ class PrivateBoostingClassifier(_Boosting, PrivateClassifier):
         Most tests on a path of a round's tree, 1 to 3.
     aim : "probabilities" or "labels", default="probabilities"
         What matters. At pure epsilon a single tree labels better than boosting up to about
-        50,000 rows x epsilon, but ranks worse from about 1,000. With ``delta``, labels take that
+        50,000 rows x epsilon, but ranks worse from about 2,000. With ``delta``, labels take that
         tree as well, and small tables of two classes get slopes for probabilities only.
     n_rows : int, optional
         The number of rows, if it is public: it steers the automatic choices. If None, the noisy

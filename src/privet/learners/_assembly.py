@@ -11,6 +11,9 @@ from privet.privacy.budget import Amount, Budget
 from privet.tables import Branch, Cells, Leaf, Split, Subtree, View
 from privet.tree import Cut, Grouping, Node, Test, Tree
 
+#: First shares of the classes weigh as much as this many scales of the noise of a leaf's counts.
+FIRST_WEIGHT = 2
+
 
 def as_test(split: Split, view: View) -> Test:
     """Return a split of codes as a test of values."""
@@ -125,9 +128,19 @@ def score_tree(
 
 
 def assemble(
-    subtree: Subtree, cells: Cells, view: View, leaf_amount: Amount | None, budget: Budget
+    subtree: Subtree,
+    cells: Cells,
+    view: View,
+    leaf_amount: Amount | None,
+    budget: Budget,
+    *,
+    first: tuple[float, ...] | None = None,
 ) -> Tree:
-    """Return a subtree as a published tree; with an amount for its leaves, buy class counts."""
+    """Return a subtree as a published tree; with an amount for its leaves, buy class counts.
+
+    With the classes' first shares, these counts decide, and not the drawn labels: shares of leaves
+    begin with the first ones.
+    """
     scale = budget.count_scale(leaf_amount) if leaf_amount else 0.0
     nodes: list[Node] = []
     level: list[Subtree] = [subtree]
@@ -146,7 +159,10 @@ def assemble(
                 nodes.append(Node(as_test(item.split, view), places))
             else:
                 bought = None if counts is None else counts[leaves]
-                nodes.append(_leaf(item, view, bought, scale))
+                if bought is not None and first is not None:
+                    nodes.append(_counted_leaf(bought, scale, first))
+                else:
+                    nodes.append(_leaf(item, view, bought, scale))
                 leaves += 1
         if below and leaf_amount:
             cells = cells.take(~ends).split(splits)
@@ -174,3 +190,10 @@ def _leaf(leaf: Leaf, view: View, counts: NDArray[np.int64] | None, scale: float
         shares[leaf.label] = shares.max() * (1 + 1e-9)
         shares /= shares.sum()
     return Node(value=tuple(shares.tolist()), released={"class_counts": tuple(counts.tolist())})
+
+
+def _counted_leaf(counts: NDArray[np.int64], scale: float, first: tuple[float, ...]) -> Node:
+    """Return a leaf with the first shares, which weigh like its noise, and its counts."""
+    weights = np.maximum(counts, 0) + FIRST_WEIGHT * max(1.0, scale) * np.array(first)
+    value = tuple((weights / weights.sum()).tolist())
+    return Node(value=value, released={"class_counts": tuple(counts.tolist())})

@@ -23,11 +23,13 @@ from privet.learners import slopes, whole_trees
 from privet.learners._assembly import leaf_cells, score_tree, without_dead_ends
 from privet.learners._views import QUANTILE_LEVELS, grid_of, make_view, most_tests, n_numeric
 from privet.learners.budgets import (
+    CLASSES_SHARE,
     count_in_epsilon,
     less,
     rest_in_epsilon,
     start_of_classes,
 )
+from privet.learners.graded import graded_ensemble, graded_tree
 from privet.learners.reaches import (
     LATER_SHARE,
     LONGEST,
@@ -54,6 +56,8 @@ LEAF_SHARE_NUMBER = Fraction(4, 10)
 #: Part of the budget for the leaves of a single tree, if probabilities matter: of two classes, and
 #: of more, whose labels would lose more by it.
 PROBABILITY_SHARES = (Fraction(1, 5), Fraction(1, 20))
+#: Counts that tell whether a class is rare need this rows x epsilon, and cost a tree at most this.
+ENOUGH_TO_TELL, MOST_TO_TELL = 15, Fraction(5, 100)
 #: Before these rounds of a number its reach is bought anew, as residuals shrink.
 SCALED_BEFORE = (1, 3, 7, 15, 31)
 #: Deviations of the noise of a leaf that its records beyond the reach outnumber, on average.
@@ -72,6 +76,8 @@ SEVERAL_FROM, SEVERAL_WIDTH = 8_000, 3
 #: between the first two; between the others rounds start from slopes, for this part of the budget.
 RANKED_BY_SLOPES, STARTED_BY_SLOPES = (150, 5_000), (9_000, 200_000)
 SLOPE_SHARE = Fraction(15, 100)
+#: At pure epsilon, so many rounds of two classes are too few to rank records of a leaf.
+FEW_ROUNDS = 4
 #: With delta, steps of two classes are this long from this epsilon of a selection on: with hardly
 #: any noise left, longer ones follow single records.
 SHORT_STEP, SHORT_STEP_FROM = 0.4, 8
@@ -109,7 +115,30 @@ def learn_classes(
     """
     budget, classes = table.ledger.budget, len(table.schema.classes or ())
     share = Fraction(0) if labels_only else PROBABILITY_SHARES[classes > 2]
-    one = partial(whole_trees.learn, max_depth=max_depth, probability_share=share, merge=merge)
+
+    def one(
+        table: Table,
+        *,
+        amount: Amount,
+        n_rows: int | None,
+        counted: int | None = None,
+        start: tuple[float, ...] | None = None,
+    ) -> Tree | Ensemble:
+        rare = None
+        if classes == 2 and not labels_only:
+            rare, amount = tell_rare(table, amount, n_rows or counted or 1, start)
+        tree = whole_trees.learn(
+            table,
+            amount=amount,
+            max_depth=max_depth,
+            n_rows=n_rows,
+            probability_share=share,
+            merge=merge,
+            counted=counted,
+            rare=rare,
+        )
+        return tree if labels_only else graded_tree(tree)
+
     if single:
         return one(table, amount=amount, n_rows=n_rows)
     whole, counted = amount, None
@@ -130,7 +159,7 @@ def learn_classes(
     start, amount, started = start_of_classes(table, amount)
     rows = n_rows or counted or started
     if n_rounds is None and better(rows):
-        return one(table, amount=amount, n_rows=n_rows, counted=rows)
+        return one(table, amount=amount, n_rows=n_rows, counted=rows, start=start)
     part = slopes_pay(rows, budget, whole, classes=classes)
     if part == "all" and n_rounds is None and not labels_only:
         return slopes.learn_labelled(
@@ -155,7 +184,9 @@ def learn_classes(
         scores.add(leaves, values)
         noise = plan.rate * _newton(found.deviation, found.curvature, found.deviation)
         trees.append(score_tree(subtree, view, values, noise))
-    return Ensemble(table.schema, start, tuple(trees))
+    model = Ensemble(table.schema, start, tuple(trees))
+    few = budget.accountant == "pure" and classes == 2 and len(plan.rounds) <= FEW_ROUNDS
+    return graded_ensemble(model) if few and n_rounds is None and not labels_only else model
 
 
 def learn_number(
@@ -255,11 +286,28 @@ def single_tree_is_better(
     """
     mass = rows * float(budget.selection_epsilon(amount))
     if budget.accountant == "pure":
-        return mass < (50_000 if labels_only else 1_000 if classes == 2 else 10_000)
+        return mass < (50_000 if labels_only else 2_000 if classes == 2 else 10_000)
     if classes == 2 and not labels_only:
         return mass < RANKED_BY_SLOPES[0]
     # Below this several classes have rounds of four leaves, and the tree labels better.
     return mass < (800 if classes == 2 else max(SEVERAL_FROM, 800 * (classes - 1)))
+
+
+def tell_rare(
+    table: Table, amount: Amount, rows: int, start: tuple[float, ...] | None
+) -> tuple[tuple[float, float] | None, Amount]:
+    """Return the shares of two classes if one of them is rare, and what is left of an amount.
+
+    The first score tells, if its counts were not mostly noise; without one, counts are bought if
+    they would not be. ``rows`` are declared or noisy.
+    """
+    mass = rows * float(table.ledger.budget.selection_epsilon(amount))
+    share = Fraction(math.ceil(1000 * ENOUGH_TO_TELL / mass), 1000)
+    if start is None and share <= MOST_TO_TELL:
+        start, amount, _ = start_of_classes(table, amount, share=share)
+    elif start is None or share > CLASSES_SHARE:
+        return None, amount
+    return whole_trees.shares_if_rare(start), amount
 
 
 def slopes_pay(rows: int, budget: Budget, amount: Amount, *, classes: int) -> str:

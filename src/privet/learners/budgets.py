@@ -88,9 +88,9 @@ def set_aside_quantiles(amount: Amount, mass: float, numeric: int) -> tuple[Amou
     return quantiles, less(amount, quantiles)
 
 
-def start_of_classes(table: Table, amount: Amount) -> Start:
+def start_of_classes(table: Table, amount: Amount, *, share: Fraction = CLASSES_SHARE) -> Start:
     """Buy class counts; return the log odds of two classes, or the log shares of more."""
-    starting = amount * CLASSES_SHARE
+    starting = amount * share
     noisy = np.asarray(table.root().noisy_class_counts(starting)[0], dtype=np.float64)
     scale = max(1.0, table.ledger.budget.count_scale(starting))
     counts = scale * np.logaddexp(0.0, noisy / scale)  # positive

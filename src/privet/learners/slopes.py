@@ -134,7 +134,7 @@ class Slopes:
     def trees(self) -> tuple[Tree, ...]:
         """Return it as trees of one feature each, and the label's tree with scores."""
         found = [
-            _as_tree(self.view, feature, values, noise)
+            curve_tree(self.view, feature, values, noise)
             for (feature, values), noise in zip(self.curves, self.deviations, strict=False)
         ]
         if self.label is not None and self.by_leaf is not None:
@@ -157,7 +157,7 @@ def learn_labelled(
 ) -> Ensemble:
     """Learn slopes of two classes, with the labels of a drawn tree as one more feature."""
     label_amount = amount * LABEL_SHARE
-    label = _draw_label(table, label_amount, rows, max_depth, merge=merge)
+    label = _draw_label(table, start, label_amount, rows, max_depth, merge=merge)
     return fit(table, start, amount=less(amount, label_amount), rows=rows, label=label).ensemble()
 
 
@@ -426,20 +426,29 @@ def positions_of(view: View, feature: int) -> NDArray[np.float64]:
     kind, cuts = list(view.schema.features.values())[feature], view.cuts[feature]
     assert isinstance(kind, Numeric)
     assert cuts is not None
-    landmarks = np.array([kind.low, *scale_cuts(kind, GRID, HALVINGS), kind.high])
     ends = np.array([kind.low, *even_cells(kind), kind.high])
-    where = np.interp(ends, landmarks, np.linspace(-1, 1, len(landmarks)))
+    where = place_of(kind, ends)
     centres = (where[:-1] + where[1:]) / 2
     inside = np.searchsorted(ends[1:-1], np.array([kind.low, *cuts]), side="right")
     return np.append(centres[inside], np.nan)
 
 
+def place_of(kind: Numeric, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return where numbers lie between the cuts at several scales, from -1 to 1."""
+    landmarks = _landmarks(kind)
+    return np.asarray(np.interp(values, landmarks, np.linspace(-1, 1, len(landmarks))))
+
+
 def even_cells(kind: Numeric) -> tuple[float, ...]:
     """Return cuts that are evenly spaced between a number's cuts at several scales."""
-    landmarks = np.array([kind.low, *scale_cuts(kind, GRID, HALVINGS), kind.high])
+    landmarks = _landmarks(kind)
     even = np.linspace(0, len(landmarks) - 1, CELLS + 1)[1:-1]
     wanted = np.interp(even, np.arange(len(landmarks)), landmarks)
     return tuple(cut for cut in kind.nearest(wanted.tolist()) if kind.low < cut < kind.high)
+
+
+def _landmarks(kind: Numeric) -> NDArray[np.float64]:
+    return np.array([kind.low, *scale_cuts(kind, GRID, HALVINGS), kind.high])
 
 
 def slope_view(schema: Schema) -> View:
@@ -459,13 +468,23 @@ def n_features(mass: float, features: int) -> int:
 
 
 def _draw_label(
-    table: Table, amount: Amount, rows: int, max_depth: int | None, *, merge: bool
+    table: Table,
+    start: tuple[float, ...],
+    amount: Amount,
+    rows: int,
+    max_depth: int | None,
+    *,
+    merge: bool,
 ) -> tuple[Subtree, View]:
-    """Draw a tree by the rules of whole trees, without counts in its leaves."""
+    """Draw a tree by the rules of whole trees, without counts in its leaves.
+
+    Where a class is rare, by the first scores, labels say where it is less rare.
+    """
     budget = table.ledger.budget
     plan = whole_trees.make_plan(table.schema, rows, amount, max_depth, Fraction(0), budget)
     view = make_view(table, plan.grid, plan.quantiles)
-    (drawn,) = whole_trees.grow(table.root(view), plan.blocks, merge=merge)
+    scores = whole_trees.scores_if_rare(table, whole_trees.shares_if_rare(start))
+    (drawn,) = whole_trees.grow(table.root(view), plan.blocks, merge=merge, scores=scores)
     return without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes)), view
 
 
@@ -500,8 +519,11 @@ def _label_values(subtree: Subtree) -> NDArray[np.float64]:
 # Trees -------------------------------------------------------------------------------------------
 
 
-def _as_tree(
-    view: View, feature: int, values: NDArray[np.float64], noise: NDArray[np.float64]
+def curve_tree(
+    view: View,
+    feature: int,
+    values: NDArray[np.float64],
+    noise: NDArray[np.float64] | None = None,
 ) -> Tree:
     """Return a curve as a tree of one test; equal neighbours, or categories, are one leaf."""
     if view.cuts[feature] is None:
@@ -512,8 +534,9 @@ def _as_tree(
         children = np.concatenate([[0], np.cumsum(changed)])
         first = np.array([0, *(np.flatnonzero(changed) + 1), len(values) - 1])
         children = np.append(children, children[-1] + 1)
+    deviations = None if noise is None else noise[first]
     if len(first) == 1:
-        return score_tree(Leaf(0), view, values[first], noise[first])
+        return score_tree(Leaf(0), view, values[first], deviations)
     split = Split(feature, tuple(children.tolist()))
     leaves = Branch(split, tuple(Leaf(0) for _ in first))
-    return score_tree(leaves, view, values[first], noise[first])
+    return score_tree(leaves, view, values[first], deviations)

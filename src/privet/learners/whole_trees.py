@@ -21,7 +21,7 @@ from privet.learners._views import grid_of, make_view, middle_view, most_tests, 
 from privet.learners.budgets import know_rows, less, set_aside_quantiles
 from privet.privacy.budget import Amount, Budget
 from privet.schema import Numeric, Schema
-from privet.tables import Branch, Cells, Split, Subtree, Table, check_sizes
+from privet.tables import Branch, Cells, Scores, Split, Subtree, Table, check_sizes
 from privet.tree import Tree
 
 #: Work that a block may cost, in increments and sums: about a second. A full block of depth 3 may
@@ -43,6 +43,10 @@ LEAST_WIDTH = 4
 LEAF_SHARE, LEAVES_FROM = Fraction(1, 20), 1_000
 #: Declared rows x epsilon below which no test is worth its draw.
 PUBLIC_BELOW = 10
+#: Of two classes, one is rare if its noisy share is at most this; it is taken for no rarer than the
+#: second number. Then records weigh as scores want them that are this part of its log odds: with
+#: all of it, both classes would weigh the same.
+RARE, RAREST, BALANCE = 0.25, 0.03, 0.75
 #: A public tree has no more leaves than this, whatever categories there are.
 MOST_PUBLIC_LEAVES = 4_096
 
@@ -94,11 +98,14 @@ def learn(
     probability_share: Fraction | None,
     merge: bool,
     counted: int | None = None,
+    rare: tuple[float, float] | None = None,
 ) -> Tree:
     """Learn a tree for at most an amount of the table's budget.
 
     ``n_rows`` is what was declared, ``counted`` what was bought before, if anything was.
     ``probability_share`` None leaves it to rows x epsilon whether leaves buy class counts.
+    ``rare`` are shares of two classes, one of them rare: its records weigh more, so that leaves
+    tell where it is less rare, and class counts tell their labels.
     """
     budget, declared = table.ledger.budget, n_rows is not None
     n_rows, amount = know_rows(table, amount, n_rows or counted)
@@ -112,9 +119,26 @@ def learn(
     else:
         view = make_view(table, plan.grid, plan.quantiles)
         cells = table.root(view)
-        (drawn,) = grow(cells, plan.blocks, merge=merge)
+        scores = scores_if_rare(table, rare)
+        (drawn,) = grow(cells, plan.blocks, merge=merge, scores=scores)
         subtree = without_dead_ends(drawn, tuple(frozenset(range(size)) for size in view.sizes))
-    return assemble(subtree, cells, view, plan.leaves, budget)
+    return assemble(subtree, cells, view, plan.leaves, budget, first=rare)
+
+
+def shares_if_rare(start: tuple[float, ...]) -> tuple[float, float] | None:
+    """Return the shares of two classes by their noisy log odds, if one of them is rare."""
+    second = 1 / (1 + math.exp(-start[0]))
+    if min(second, 1 - second) > RARE:
+        return None
+    second = min(max(second, RAREST), 1 - RAREST)
+    return 1 - second, second
+
+
+def scores_if_rare(table: Table, rare: tuple[float, float] | None) -> Scores | None:
+    """Return scores by which records of a rare class weigh more."""
+    if rare is None:
+        return None
+    return table.start_scores((BALANCE * math.log(rare[1] / rare[0]),))
 
 
 def label_public_tests(cells: Cells, features: tuple[int, ...], amount: Amount) -> Subtree:
@@ -134,8 +158,13 @@ def label_public_tests(cells: Cells, features: tuple[int, ...], amount: Amount) 
     return without_needless(grown(levels, leaves.choose_labels(amount)))
 
 
-def grow(cells: Cells, blocks: tuple[TreeBlock, ...], *, merge: bool) -> list[Subtree]:
-    """Draw a tree for every cell: one block, and the further blocks on its leaves."""
+def grow(
+    cells: Cells, blocks: tuple[TreeBlock, ...], *, merge: bool, scores: Scores | None = None
+) -> list[Subtree]:
+    """Draw a tree for every cell: one block, and the further blocks on its leaves.
+
+    With scores, records weigh by how wrong these are.
+    """
     if not len(cells):
         return []
     block, rest = blocks[0], blocks[1:]
@@ -148,22 +177,29 @@ def grow(cells: Cells, blocks: tuple[TreeBlock, ...], *, merge: bool) -> list[Su
             upper = cells.choose_features(block.width, choosing)
         else:
             upper = [tuple(spread_out(len(cells.schema.names), block.width))] * len(cells)
-    subtrees = cells.draw_trees(block.depth, amount, upper=upper, merge=merge, stop=block.stop)
-    return _refine(cells, subtrees, rest, merge=merge) if rest else subtrees
+    subtrees = cells.draw_trees(
+        block.depth, amount, upper=upper, merge=merge, scores=scores, stop=block.stop
+    )
+    return _refine(cells, subtrees, rest, merge=merge, scores=scores) if rest else subtrees
 
 
 def _refine(
-    cells: Cells, subtrees: list[Subtree], blocks: tuple[TreeBlock, ...], *, merge: bool
+    cells: Cells,
+    subtrees: list[Subtree],
+    blocks: tuple[TreeBlock, ...],
+    *,
+    merge: bool,
+    scores: Scores | None,
 ) -> list[Subtree]:
     """Replace the leaves of drawn trees by further blocks."""
     ends = np.array([not isinstance(subtree, Branch) for subtree in subtrees])
-    grown = iter(grow(cells.take(ends), blocks, merge=merge))
+    grown = iter(grow(cells.take(ends), blocks, merge=merge, scores=scores))
     branches = [subtree for subtree in subtrees if isinstance(subtree, Branch)]
     inner: list[Subtree] = []
     if branches:
         below = cells.take(~ends).split([branch.split for branch in branches])
         children = [child for branch in branches for child in branch.children]
-        inner = _refine(below, children, blocks, merge=merge)
+        inner = _refine(below, children, blocks, merge=merge, scores=scores)
     parts = iter(inner)
     return [
         next(grown)

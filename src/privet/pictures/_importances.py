@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from privet.ensemble import Ensemble
 from privet.export._outline import shape_tree
-from privet.tree import Cut, Node, Tree
+from privet.tree import Tree
 
 
 def importances(predictor: Tree | Ensemble) -> dict[str, float]:
@@ -69,53 +66,11 @@ def importances(predictor: Tree | Ensemble) -> dict[str, float]:
 
 def _add(tree: Tree, found: dict[str, float]) -> None:
     """Add what the tests of one tree do to their features."""
-    weights, means = _weights(tree), np.array(tree.values)
-    for place in reversed(range(len(tree.nodes))):  # children come after their parents
-        node = tree.nodes[place]
-        if node.test is None:
-            continue
-        below = list(node.children)
-        whole = weights[below].sum()
-        if not whole > 0:
-            means[place] = means[below].mean(axis=0)
-            continue
-        shares = weights[below] / whole
-        means[place] = shares @ means[below]
-        between = float(shares @ ((means[below] - means[place]) ** 2).sum(axis=1))
-        found[node.test.feature] += float(whole) * between
-
-
-def _weights(tree: Tree) -> NDArray[np.float64]:
-    """Return the part of the records that reaches each node, by released counts if there are."""
-    weights = np.zeros(len(tree.nodes))
-    counts = [_count(node) for node in tree.nodes]
-    if all(counts[leaf] is not None for leaf in tree.leaves()):
-        for place in reversed(range(len(tree.nodes))):
-            node = tree.nodes[place]
-            if node.test is None:
-                weights[place] = max(counts[place] or 0, 0)
-            else:
-                weights[place] = weights[list(node.children)].sum()
-        if weights[0] > 0:
-            return np.asarray(weights / weights[0])
-    weights[0] = 1.0
     for place, node in enumerate(tree.nodes):
-        reached = [child for number, child in enumerate(node.children) if not _lost(node, number)]
-        for child in node.children:
-            weights[child] = weights[place] / len(reached) if child in reached else 0.0
-    return weights
-
-
-def _count(node: Node) -> int | None:
-    """Return the released number of records of a node, if there is one."""
-    classes, count = node.released.get("class_counts"), node.released.get("count")
-    if isinstance(classes, tuple):
-        return sum(classes)
-    return count if isinstance(count, int) else None
-
-
-def _lost(node: Node, child: int) -> bool:
-    """Tell whether nothing but missing or unknown values go to a child."""
-    if isinstance(node.test, Cut):
-        return bool(node.test.edges) and child == len(node.test.edges) + 1
-    return node.test is not None and child not in node.test.children
+        below = list(node.children)
+        parts = tree.reached[below]
+        whole = parts.sum()
+        if node.test is None or not whole > 0:
+            continue
+        between = (parts / whole) @ ((tree.means[below] - tree.means[place]) ** 2).sum(axis=1)
+        found[node.test.feature] += float(whole * between)
