@@ -325,7 +325,7 @@ class TestRules:
         assert shallow_depths(second - 1, None, classes) == (2,)
         assert shallow_depths(second, None, classes) == (2, 2)
 
-    @pytest.mark.parametrize(("classes", "few"), [(2, 100), (3, 1_000), (26, 1_000)])
+    @pytest.mark.parametrize(("classes", "few"), [(2, 100), (3, 1_500), (26, 1_500)])
     def test_branches_end_early_less_often_only_on_few_records(self, classes, few):
         schema = Schema({f"x{j}": Numeric(0, 1) for j in range(9)}, "y", classes=range(classes))
         for rows, stop in ((few - 1, 0.125), (few, 0.5)):

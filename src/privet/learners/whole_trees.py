@@ -34,7 +34,7 @@ MANY_ROWS = 1_000_000
 HIGHEST_RATE = 2
 #: How probable a leaf above a block's last level is before any record is counted; and with fewer
 #: rows x epsilon than the last numbers, of two classes and of more.
-STOP, STOP_ON_FEW, FEW = 0.5, 0.125, (100, 1_000)
+STOP, STOP_ON_FEW, FEW = 0.5, 0.125, (100, 1_500)
 #: Share of a block's budget that chooses the features of its upper levels on wide tables.
 CHOICE_SHARE = Fraction(1, 5)
 #: With fewer features for its upper levels a block of depth 3 is no better than one of depth 2.

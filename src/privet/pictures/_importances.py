@@ -43,6 +43,7 @@ def importances(predictor: Tree | Ensemble) -> dict[str, float]:
     Examples
     --------
     >>> from privet.schema import Numeric, Schema
+    >>> from privet.tree import Cut, Node
     >>> schema = Schema({"age": Numeric(0, 120), "dose": Numeric(0, 9)}, "ill", bounds=(0, 1))
     >>> importances(Tree(schema, (
     ...     Node(Cut("age", (65.0,), missing=0), (1, 2)), Node(value=(0.2,)), Node(value=(0.9,)),
