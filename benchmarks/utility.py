@@ -71,12 +71,13 @@ HALVES = """\
 How rules were chosen: numbers of the rules (docs/rules.md) were picked on the sets of the half
 *choose* (`_catalogue.py`, fixed before the runs) and then run, unchanged, on the half *confirm*.
 Not so: the depths of the tree, rounds and first switches of boosting were developed earlier, on
-all of these sets; where slopes start rounds (9,000), where the additive model bends (5,000) and
-where pure boosting begins (5,000) was settled with a look at *confirm*; that no block of a tree is
+all of these sets; where slopes start rounds (9,000) and where the additive model bends (5,000)
+was settled with a look at *confirm*; that no block of a tree is
 drawn with more than epsilon 2 was chosen on the test rows of five sets, and run on others later
 (`growing.md`). The share of the label's tree (a fifth), the length at which functions are cut
-(0.7), from where on slopes rank (150) and how sure scores of slopes are were picked on *choose*
-alone, out of about thirty settings, by `ranking.py` or on its splits.
+(0.7), from where on slopes rank (200), how sure scores of slopes are, where pure boosting begins
+(2,000), how steep lines within leaves are, and what is done about rare classes were picked on
+*choose* alone, out of about sixty settings, by `ranking.py`, `rare.py` or on their splits.
 """
 FOLDS = 5
 DELTA = 1e-6

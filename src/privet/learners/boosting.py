@@ -74,7 +74,7 @@ MANY_ROUNDS_FROM = 50_000
 SEVERAL_FROM, SEVERAL_WIDTH = 8_000, 3
 #: With delta, two classes are ranked best by slopes and a tree's labels, if rows x epsilon lies
 #: between the first two; between the others rounds start from slopes, for this part of the budget.
-RANKED_BY_SLOPES, STARTED_BY_SLOPES = (150, 5_000), (9_000, 200_000)
+RANKED_BY_SLOPES, STARTED_BY_SLOPES = (200, 5_000), (9_000, 200_000)
 SLOPE_SHARE = Fraction(15, 100)
 #: At pure epsilon, so many rounds of two classes are too few to rank records of a leaf.
 FEW_ROUNDS = 4
