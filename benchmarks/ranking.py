@@ -153,14 +153,14 @@ def run(args: argparse.Namespace, known: Rows, out: Path) -> Rows:
     return known
 
 
-def read(path: Path) -> Rows:
+def read(path: Path, fields: list[str] = FIELDS) -> Rows:
     """Return what an earlier run has written; begin the file if there is none."""
     if path.exists():
         with path.open(newline="", encoding="utf-8") as file:
             return list(csv.DictReader(file))
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
-        csv.DictWriter(file, FIELDS, lineterminator="\n").writeheader()
+        csv.DictWriter(file, fields, lineterminator="\n").writeheader()
     return []
 
 

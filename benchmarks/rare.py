@@ -73,17 +73,6 @@ def run(args: argparse.Namespace, known: Rows, out: Path) -> Rows:
     return known
 
 
-def read(path: Path) -> Rows:
-    """Return what an earlier run has written; begin the file if there is none."""
-    if path.exists():
-        with path.open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.DictWriter(file, FIELDS, lineterminator="\n").writeheader()
-    return []
-
-
 def by_set(
     results: Rows, label: str, model: str, half: str, rows: int, share: float
 ) -> dict[tuple[str, int], list[float]]:
@@ -169,7 +158,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     args = parser.parse_args()
     path = args.out / "rare.csv"
-    results = run(args, read(path), path)
+    results = run(args, ranking.read(path, FIELDS), path)
     write_report(path.with_suffix(".md"), results)
     draw(path.with_suffix(".png"), results)
 
