@@ -96,7 +96,8 @@ def write_report(path: Path, results: Rows) -> None:
         f"- epsilon {EPSILON:g}, delta {DELTA:g} where there is one; seeded noise; {seeds} seeds",
         "- the second class is thinned to a share in training and test; sets where it has less, or "
         "with too few rows, are left out",
-        "- rules were chosen on *choose*, thinned in the same way; most of these runs showed *confirm*, too",
+        "- rules were chosen on *choose*, thinned in the same way; most of these runs showed "
+        "*confirm*, too",
         "- ± is one standard error over sets of paired differences; [n] is the number of sets\n",
     ]
     for half, (model, words) in itertools.product(("choose", "confirm"), MODELS.items()):

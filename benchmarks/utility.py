@@ -78,8 +78,8 @@ drawn with more than epsilon 2 was chosen on the test rows of five sets, and run
 (0.7) and how sure scores of slopes are were picked on *choose* alone, out of about thirty settings,
 by `ranking.py` or on its splits. From where on slopes rank (200), where pure boosting begins
 (2,000), how steep lines within leaves are, and what is done about rare classes were picked by
-*choose*, out of about thirty more, but most of these runs showed *confirm* as well; sets that
-nobody had seen then are in `unseen.md`.
+*choose*, out of about thirty more, but most of these runs showed *confirm* as well; sets that had
+no part in it are in `unseen.md`.
 """
 FOLDS = 5
 DELTA = 1e-6
