@@ -195,9 +195,8 @@ def test_the_noise_of_counts_is_what_the_card_says(request):
     # Laplace noise for a share of 0.049: deviation sqrt(2) / 0.049, three of them. The count of all
     # rows, which was bought before, is in no node.
     assert model.noise == {"class_counts": pytest.approx(3 * math.sqrt(2) / 0.049)}
-    boosted = load(
-        seeded / "boosting_tree.json"
-    )  # its start has counts of classes, too: 3 per cent
+    # The start has counts of classes, too, for three per cent.
+    boosted = load(seeded / "boosting_tree.json")
     leaves = 0.2 * 0.97 * boosted.privacy.epsilon
     assert boosted.noise == {"class_counts": pytest.approx(3 * math.sqrt(2) / leaves, rel=0.01)}
     grown = load(seeded / "diffpc45.json")  # whose root is a node like all others
